@@ -153,38 +153,44 @@ WITH
     SELECT
       `id`,
       `line`,
-      IF(__copy, NULL, `amount`) AS `amount`,
-      IF(__copy, __next_truncate.ci, __ci) AS __ci,
-      IF(__copy, __next_truncate.tail, __tail) AS __tail,
-      IF(__copy, 'truncate', __position) AS __position,
-      IF(__copy, 'D', __op) AS __op,
-      IF(__copy, __next_truncate.ts, __ts) AS __ts,
-      IF(__copy, NULL, __unsent) AS __unsent,
-      IF(__copy, NULL, __former) AS __former,
-      IF(__copy, NULL, __stored) AS __stored,
-      IF(__copy, __next_truncate.seq, __seq) AS __seq,
-      IF(__copy, true, __del) AS __del,
-      IF(__copy, false, __own) AS __own,
-      IF(__copy, true, __trunc) AS __trunc
-    FROM (
-      SELECT
-        *,
-        IF(
-          __del,
-          NULL,
-          IF(
-            NOT (`line` IS NULL)
-              AND __next_seq IS NOT NULL
-              AND NOT coalesce(__own_seq IN (__seq, __next_seq), false),
-            named_struct(
-              'seq', __next_seq, 'ci', __next_ci, 'tail', nullif(__next_tail, ''), 'ts', __next_ts
-            ),
-            NULL
-          )
-        ) AS __next_truncate
-      FROM following
-    )
-    LATERAL VIEW explode(IF(__next_truncate IS NULL, array(false), array(false, true))) c AS __copy
+      `amount`,
+      __ci,
+      __tail,
+      __position,
+      __op,
+      __ts,
+      __unsent,
+      __former,
+      __stored,
+      __seq,
+      __del,
+      __own,
+      __trunc
+    FROM following
+    UNION ALL
+    SELECT
+      `id`,
+      `line`,
+      CAST(NULL AS int) AS `amount`,
+      __next_ci AS __ci,
+      nullif(__next_tail, '') AS __tail,
+      'truncate' AS __position,
+      'D' AS __op,
+      __next_ts AS __ts,
+      CAST(NULL AS ARRAY<STRING>) AS __unsent,
+      CAST(NULL AS STRING) AS __former,
+      CAST(
+        NULL AS struct<part:string,op:string,`from`:timestamp,`to`:timestamp,ins:timestamp,mod:timestamp,wcf:timestamp,wct:timestamp,file:string,pos:bigint,late:boolean>
+      ) AS __stored,
+      __next_seq AS __seq,
+      true AS __del,
+      false AS __own,
+      true AS __trunc
+    FROM following
+    WHERE NOT __del
+      AND NOT (`line` IS NULL)
+      AND __next_seq IS NOT NULL
+      AND NOT coalesce(__own_seq IN (__seq, __next_seq), false)
   ),
   ranked AS (
     SELECT
