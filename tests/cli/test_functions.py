@@ -38,4 +38,3 @@ def test_snippets_have_places_for_what_a_call_needs(capsys: pytest.CaptureFixtur
     snippets = json.loads(capsys.readouterr().out)
     split = snippets["split(text, 'delimiter')"]
     assert split["body"] == "split(${1:text}, ${2:'delimiter'})"
-    assert not any(name.startswith("is_duplicate") for name in snippets)

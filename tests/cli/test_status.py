@@ -11,8 +11,9 @@ import pytest
 
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.main import main
-from polynya.cli.status import dataset_block
+from polynya.cli.status import dataset_block, schema_change_lines
 from polynya.lake.read.inspect import DatasetStatus
+from polynya.lake.table.state import DecidedChange
 from polynya.store.clock import SystemClock
 from tests.projects import USERS, write_project
 
@@ -147,3 +148,39 @@ def test_a_watch_shows_it_again_until_ctrl_c(
     assert main(["status", "--watch", "--every-seconds", "2", "--project", shop]) == 0
     assert slept == [2.0, 2.0, 2.0]
     assert capsys.readouterr().out.count("shop.users") == 3
+
+
+DAY = "2026-11-21T10:00:00+00:00"
+CITY, AGE = (
+    DecidedChange("2026-11-20T10:00:00+00:00", "add_column", "a new column city", "propagate"),
+    DecidedChange(
+        "2026-11-21T10:00:00+00:00", "drop_column", "age is gone", "ignore", accepted=True
+    ),
+)
+
+AGE_DECIDED = "2026-11-21 10:00:00 UTC  age is gone (accepted by `polynya dataset resume`: ignore)"
+
+
+def test_changes_are_counted_and_say_since_when() -> None:
+    counted = replace(BUSY, inserts=1200, updates=1, truncates=2)
+
+    assert "  changes    1,200 inserts, 1 update, 0 deletes, 2 truncates\n" in dataset_block(
+        counted, NOW
+    )
+    later = replace(counted, counted_since="2026-11-21T11:00:00+01:00")
+    assert "2 truncates, since 2026-11-21 10:00:00 UTC\n" in dataset_block(later, NOW)
+    assert "  changes " not in dataset_block(BUSY, NOW)
+
+
+def test_the_last_schema_change_is_shown_and_all_on_request() -> None:
+    changed = replace(BUSY, shape_changes=[CITY, AGE], earlier_shape_changes=1)
+
+    assert (
+        f"  schema     3 changes, last {AGE_DECIDED.replace('UTC ', 'UTC:')}\n"
+    ) in dataset_block(changed, NOW)
+    assert list(schema_change_lines(changed)) == [
+        "             1 earlier change",
+        "             2026-11-20 10:00:00 UTC  a new column city (policy: propagate)",
+        f"             {AGE_DECIDED}",
+    ]
+    assert "  schema " not in dataset_block(BUSY, NOW)

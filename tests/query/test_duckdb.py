@@ -13,14 +13,15 @@ from polynya.lake.read.inspect import metadata_file
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.loader import load_project
 from polynya.query.views import duckdb_views
-from tests.lab.lab import Feed, Lab, drop, put
+from tests.lab.lab import Lab, Look, drop, put
+from tests.lab.landed import LandedTable
 from tests.query.test_trino import comparable
 
 pytestmark = pytest.mark.spark
 EXTENSIONS = str(Path(next(iter(duckdb_ext.__path__))) / "extensions")
 
 
-def shown_by_duckdb(users: Feed, view: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+def shown_by_duckdb(users: Look, view: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Names and rows of a view as DuckDB has it."""
     dataset, shape = users.dataset, users.table().shape()
     table = python_catalog(load_project(users.lab.project).target).load_table(
@@ -52,6 +53,30 @@ def test_pending_late_and_deleted_records(lab: Lab) -> None:
         names, rows = shown_by_duckdb(users, view)
         columns = ", ".join(f"`{name}`" for name in names)
         wanted = users.lab.rows(f"SELECT {columns} FROM {users.dataset.relations.schema}.{view}")
+        found = sorted((tuple(map(comparable, row)) for row in rows), key=repr)
+        assert found == sorted((tuple(map(comparable, row)) for row in wanted), key=repr)
+        assert found
+
+
+def test_elements_that_a_pending_record_lacks(lab: Lab) -> None:
+    columns = [
+        {"name": "id", "expression": "id", "type": "int", "key": 1},
+        {"name": "line", "expression": "lines[].name", "type": "string", "key": 2},
+        {"name": "amount", "expression": "lines[].amount", "type": "int"},
+    ]
+    orders = LandedTable(
+        lab, {"mode": "merge", "columns": columns, "replace_elements": True, "history": True}
+    )
+    line = [{"name": name, "amount": number} for number, name in enumerate("abc")]
+    orders.take({"id": 1, "lines": line}, {"id": 2, "lines": line[:1]}, {"id": 3, "lines": line})
+    orders.land({"id": 1, "lines": line[1:2]}, {"id": 2, "lines": []}, {"id": 1, "lines": line[:2]})
+    orders.run("never")
+
+    look = orders.look
+    for view in (look.dataset.relations.view, look.dataset.relations.history_view):
+        names, rows = shown_by_duckdb(look, view)
+        listed = ", ".join(f"`{name}`" for name in names)
+        wanted = lab.rows(f"SELECT {listed} FROM {look.dataset.relations.schema}.{view}")
         found = sorted((tuple(map(comparable, row)) for row in rows), key=repr)
         assert found == sorted((tuple(map(comparable, row)) for row in wanted), key=repr)
         assert found

@@ -33,7 +33,7 @@ def functions(name: str | None = None, *, snippets: bool = False, context: Conte
     """
     chosen = _chosen(name)
     if snippets:
-        content = _snippets([function for function in chosen if function.is_callable])
+        content = _snippets(chosen)
         context.output.result("snippets", {"snippets": content}, json.dumps(content, indent=2))
         return
     for function in chosen:
@@ -43,7 +43,6 @@ def functions(name: str | None = None, *, snippets: bool = False, context: Conte
             "signature": function.signature,
             "family": function.family,
             "about": function.about,
-            "callable": function.is_callable,
             "examples": [
                 {"call": example.call, "gives": example.gives} for example in function.examples
             ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from polynya.engine.inventory import ProjectTable
     from polynya.engine.maintenance_status import MaintenanceStatus
     from polynya.lake.read.inspect import DatasetStatus
+    from polynya.lake.table.state import DecidedChange
     from polynya.streams.landed_status import StreamStatus
 
 
@@ -35,6 +36,7 @@ def status(
     *datasets: str,
     watch: bool = False,
     every_seconds: float = 5.0,
+    schema_changes: bool = False,
     context: Context,
 ) -> int:
     """Show pending changes, freshness, row accounting, last apply and health of each dataset.
@@ -55,13 +57,15 @@ def status(
             captures, or of their tables as `task/table`. Default: all.
         watch: refresh until Ctrl-C.
         every_seconds: with `--watch`, the interval.
+        schema_changes: also list the changes of the source's columns, keys and names: when, what,
+            and which policy decided.
     """
     clock: Clock = SystemClock()
     if every_seconds <= 0:
         raise WRONG_USAGE("`--every-seconds` is more than 0")
     try:
         while True:
-            _show(context, datasets, clock.now())
+            _show(context, datasets, clock.now(), schema_changes=schema_changes)
             if not watch:
                 return ExitCode.OK
             clock.sleep(every_seconds)
@@ -72,7 +76,9 @@ def status(
     return ExitCode.OK
 
 
-def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> None:
+def _show(
+    context: CommandContext, patterns: Sequence[str], now: datetime, *, schema_changes: bool
+) -> None:
     # Start-up time: PyIceberg.
     from polynya.engine.maintenance_status import maintenance_status
     from polynya.lake.read.inspect import status as status_of
@@ -107,6 +113,8 @@ def _show(context: CommandContext, patterns: Sequence[str], now: datetime) -> No
         text = dataset_block(
             dataset, now, maintenance, positions=positions, cluster=cluster, waits=waits
         )
+        if schema_changes:
+            text = "\n".join([text, *schema_change_lines(dataset)])
         context.output.result("dataset.status", data, text)
 
 
@@ -185,6 +193,8 @@ def dataset_block(
         "retained": _retained(dataset, now),
         "freshness": _freshness(dataset.freshness_seconds),
         "records": _accounting(dataset),
+        "changes": _changes(dataset),
+        "schema": _newest_schema_change(dataset),
         "rate": None
         if dataset.rows_per_second is None
         else f"{dataset.rows_per_second:,.1f} records/s",
@@ -278,6 +288,46 @@ def _accounting(dataset: DatasetStatus) -> str:
         f"{dataset.rows_in:,} in = {dataset.rows_out:,} out + {dataset.rows_filtered:,} filtered "
         f"+ {dataset.rows_quarantined:,} quarantined{unparsed}"
     )
+
+
+def _changes(dataset: DatasetStatus) -> str | None:
+    """What applied events did; None before the first, and before they were counted."""
+    counts = {
+        "insert": dataset.inserts,
+        "update": dataset.updates,
+        "delete": dataset.deletes,
+        "truncate": dataset.truncates,
+    }
+    if not any(counts.values()):
+        return None
+    since = "" if dataset.counted_since is None else f", since {moment(dataset.counted_since)}"
+    return f"{', '.join(counted(number, name) for name, number in counts.items())}{since}"
+
+
+def _newest_schema_change(dataset: DatasetStatus) -> str | None:
+    count = len(dataset.shape_changes) + dataset.earlier_shape_changes
+    if not dataset.shape_changes:
+        return None
+    newest = dataset.shape_changes[-1]
+    return f"{counted(count, 'change')}, last {moment(newest.at)}: {_decided(newest)}"
+
+
+def schema_change_lines(dataset: DatasetStatus) -> Iterator[str]:
+    """All schema changes that the table remembers, the oldest first."""
+    if dataset.earlier_shape_changes:
+        yield f"             {counted(dataset.earlier_shape_changes, 'earlier change')}"
+    for change in dataset.shape_changes:
+        yield f"             {moment(change.at)}  {_decided(change)}"
+
+
+def _decided(change: DecidedChange) -> str:
+    by = "accepted by `polynya dataset resume`" if change.accepted else "policy"
+    return f"{change.says} ({by}: {change.policy})"
+
+
+def moment(text: str) -> str:
+    """A time that is ISO 8601, in UTC and to the second."""
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _lost(dataset: DatasetStatus) -> str | None:

@@ -19,6 +19,7 @@ from polynya.formats.records.json import parse_object
 from polynya.formats.values.batches import reshaped, truncates, without_truncates
 from polynya.lake.iceberg.layout import columns_in_use
 from polynya.lake.table.dataset import DatasetTable, change_columns
+from polynya.lake.table.shape_changes import decided_changes
 from polynya.lake.table.state import CopyState, SourceColumns, Suspension
 from polynya.lake.table.suspension import suspend
 from polynya.model.config.dataset import ResolvedDataset
@@ -37,6 +38,8 @@ from polynya.transform.named_columns import UnknownColumn, unknown_columns
 
 #: Kind of a suspension for such a column, which `polynya dataset resume --accept ignore` accepts.
 UNKNOWN_COLUMN_KIND: Final = "unknown_column"
+#: Changes that a commit of their own carries out.
+_OF_COLUMNS: Final = ("rename_column", "drop_column")
 #: Columns of the records that a message lists at most.
 _MOST_COLUMNS_LISTED: Final = 20
 
@@ -235,7 +238,9 @@ def apply_schema_changes(
         table.refuse_beside_apply()
     _report_evolution(context, table.dataset.relations.current, evolution)
     if evolution.renames or evolution.drops:
-        change_columns(table, evolution.renames, evolution.drops)
+        done = [c for c in evolution.changes if c.kind in _OF_COLUMNS and c.policy == "apply"]
+        decided = decided_changes(table.state.copy, done, context.clock.now())
+        change_columns(table, evolution.renames, evolution.drops, decided=decided)
     return evolution.batch_after(batch), bool(evolution.renames or evolution.drops)
 
 
@@ -266,7 +271,9 @@ class Evolution:
             batch = reshaped(batch, self.renames, self.drops)
         if any(c.kind == "truncate" and c.policy == "ignore" for c in self.changes):
             batch = without_truncates(batch)
-        return batch
+        # A commit of their own has renamed and dropped columns, and remembers that.
+        left = [c for c in self.changes if c.kind not in _OF_COLUMNS or c.policy != "apply"]
+        return replace(batch, changes=tuple(left))
 
     def _applied(self, kind: str) -> list[SchemaChange]:
         return [c for c in self.changes if c.kind == kind and c.policy == "apply"]

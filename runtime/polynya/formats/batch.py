@@ -195,6 +195,7 @@ class LoadedBatch:
     landed: Span | None = None
     of_source: OfSource | None = None
     unparsed: int = 0
+    changes: tuple[SchemaChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

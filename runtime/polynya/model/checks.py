@@ -12,7 +12,7 @@ from polynya.model.config.connection import is_this_machine
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.engines import UNREACHABLE, SparkEngine
 from polynya.model.config.layout import TIMES, PartitionTerm, SortTerm, age_refusal
-from polynya.model.config.mapping import MappedColumn, TimeColumn
+from polynya.model.config.mapping import MappedColumn, TimeColumn, reads_elements
 from polynya.model.config.settings import Dataset, DatasetSettings, Delivery, Extracts, FileReload
 from polynya.model.config.sources import included
 from polynya.model.config.stream_landing import KafkaServer
@@ -34,7 +34,11 @@ from polynya.model.error_catalogue.configuration import (
     UNUSABLE_NAME,
     WRONG_VALUE,
 )
-from polynya.model.error_catalogue.expressions import CONTRADICTING_COLUMNS, MAPPING_NOT_POSSIBLE
+from polynya.model.error_catalogue.expressions import (
+    CONTRADICTING_COLUMNS,
+    MAPPING_NOT_POSSIBLE,
+    REPLACEMENT_NOT_POSSIBLE,
+)
 from polynya.model.formats import all_rules, rules_of
 from polynya.model.headers import STREAM_HEADER_NAMES
 from polynya.model.names import METADATA_COLUMNS, POSTGRESQL, folded, postgres_address, shown
@@ -159,6 +163,7 @@ _MERGE_ONLY: Final = (
     "track_history_columns",
     "track_history_except",
     "changes_retention",
+    "replace_elements",
 )
 
 
@@ -185,6 +190,8 @@ def dataset_problems(task: StorageTask, dataset: Dataset, path: NodePath) -> Ite
     yield from layout_problems(final, path)
     yield from written_problems(task, dataset, path)
     yield from mapping_problems(final, path)
+    if dataset.replace_elements or final.kept.replaced_within:
+        yield from _replacement_problems(final, (*path, "replace_elements"))
     if final.landing.extracts is not None:
         yield from _extract_problems(final, final.landing.extracts, path)
     if final.landing.reload is not None:
@@ -533,6 +540,57 @@ def mapping_problems(final: ResolvedDataset, path: NodePath) -> Iterator[Problem
                     "can only be renamed",
                     fix="map it to the name of a column of the source: old keys and deletes refer "
                     "to it",
+                ),
+            )
+
+
+def _replacement_problems(final: ResolvedDataset, path: NodePath) -> Iterator[Problem]:
+    """Yield what a dataset lacks in which a record replaces its elements."""
+    events, mapping, kept = final.events, final.mapping, final.kept
+    if final.landing.format != "stream":
+        yield Problem(path, NOT_FOR_FORMAT(_only_for(["stream"])))
+        return
+    if kept.mode != "merge" or not events.keys:
+        # Another check asks for the keys.
+        return
+    of_elements = [key for key in events.keys if key not in kept.replaced_within]
+    if not of_elements:
+        yield Problem(
+            path,
+            REPLACEMENT_NOT_POSSIBLE(
+                "no key column is of an element, so each record is one row",
+                fix="mark a column such as `lines[].id` or `ordinal(lines[])` with `key`",
+            ),
+        )
+    if not kept.replaced_within:
+        yield Problem(
+            path,
+            REPLACEMENT_NOT_POSSIBLE(
+                "all key columns are of an element, so nothing says which record it is of",
+                fix="mark a column of the record, such as `id`, with `key`",
+            ),
+        )
+    if events.ignore_null_updates:
+        yield Problem(
+            path,
+            REPLACEMENT_NOT_POSSIBLE(
+                "`ignore_null_updates` keeps values of elements that a record may have deleted",
+                fix="take one of the two out",
+            ),
+        )
+    conditions = {
+        "where": mapping.where,
+        "apply_as_deletes": events.apply_as_deletes,
+        "apply_as_truncates": events.apply_as_truncates,
+    }
+    for setting, text in conditions.items():
+        if text is not None and reads_elements(text):
+            yield Problem(
+                (*path[:-1], setting),
+                REPLACEMENT_NOT_POSSIBLE(
+                    f"`{setting}` reads an element, so it would decide about a part of a record",
+                    fix="write a condition over the record; a record that lacks an element deletes "
+                    "it, and an empty array deletes all",
                 ),
             )
 

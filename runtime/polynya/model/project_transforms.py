@@ -30,6 +30,7 @@ from polynya.model.names import shown
 _SAME: Final = (
     "mode", "nested", "where", "except_columns", "history", "sequence_by", "timestamp",
     "schema_evolution", "on_bad_record", "sort_by", "retention", "optional_columns",
+    "replace_elements",
 )  # fmt: skip
 _RENAMED: Final = {"soft_delete": "apply_as_deletes", "snapshot_expiry": "maintenance"}
 

@@ -309,6 +309,8 @@ def _compiled(text: str, types: _Types, stored: str) -> tuple[str, frozenset[str
 
 def check_fold(dataset: ResolvedDataset, shape: Shape, view: str) -> None:
     """Raise NotEmbeddedError where a fold of pending changes is Spark's alone."""
+    if shape.replaces:
+        raise NotEmbeddedError("pending records that replace their elements")
     keys = [shape.columns[key] for key in shape.keys]
     if not all(is_key(key) for key in keys):
         raise NotEmbeddedError("pending changes of keys that are not plain values")

@@ -44,7 +44,7 @@ from polynya.transform.functions.core import (
     is_simple,
     null,
 )
-from polynya.transform.functions.table import FUNCTIONS, QUALIFIER, needs_qualifier
+from polynya.transform.functions.table import FUNCTIONS, LEFT_OUT, QUALIFIER, needs_qualifier
 
 MAX_LENGTH: Final = 4000
 MAX_TOKENS: Final = 1000
@@ -248,6 +248,9 @@ def check_call(call: exp.Anonymous, where: str | None) -> None:
         _check_arguments(own, call, where)
         return
     if is_qualified(call) or isinstance(call.this, exp.Identifier) or not _is_sparks(name):
+        if reason := LEFT_OUT.get(name.lower()):
+            message = f"function {shown(name)} cannot be computed"
+            raise refuse(FUNCTION_NOT_COMPUTABLE, message, where, position, fix=reason)
         message = f"function {shown(name)} is not allowed"
         raise refuse(FUNCTION_NOT_ALLOWED, message, where, position, fix=_nearest(name))
     if not call.expressions:
@@ -275,9 +278,6 @@ def _check_arguments(own: Function, call: exp.Anonymous, where: str | None) -> N
         raise refuse(
             FUNCTION_NOT_ALLOWED, f"function {shown(own.name)} has a qualifier", where, position
         )
-    if not own.is_callable:
-        message = f"function {shown(own.name)} cannot be computed here"
-        raise refuse(FUNCTION_NOT_COMPUTABLE, message, where, position, fix=own.about)
     given = len(call.expressions)
     if given < own.fewest or (own.most is not None and given > own.most):
         message = f"wrong number of arguments for {own.name}: {given}"

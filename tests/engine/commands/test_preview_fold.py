@@ -65,3 +65,20 @@ def test_two_events_at_one_place_are_counted_where_they_differ() -> None:
 
     assert current([one, one], is_new=True).ties == 0
     assert current([one, other], is_new=True).ties == 1
+
+
+def test_a_record_deletes_the_elements_that_it_lacks_and_no_newer_ones() -> None:
+    def event(place: str, line: str | None) -> PreviewEvent:
+        values = {"line": line}
+        operation = "D" if line is None else "U"
+        return PreviewEvent(
+            f"1 {line}", place, operation, values, record="1", is_record=line is None
+        )
+
+    events = [event("01", "a"), event("01", "b"), event("01", None)]
+    events += [event("02", "b"), event("02", None), event("03", "c"), event("03", None)]
+
+    found = current(events, is_new=True)
+
+    assert {key for key, state in found.states.items() if state.alive} == {"1 c"}
+    assert current(events[:5], is_new=True).states["1 b"].alive

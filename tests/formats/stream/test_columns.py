@@ -165,3 +165,16 @@ def test_it_is_given_up_where_nothing_is_ordinary(monkeypatch: pytest.MonkeyPatc
 
     assert batch.rows.num_rows == 9000
     assert len(tries) == 32
+
+
+def test_empty_arrays_beside_the_first_one_with_elements() -> None:
+    empty, full = ({"id": number, "lines": []} for number in (1, 2))
+    full["lines"] = [{"name": "a"}]
+    first = read_stream(request_for(landed([json.dumps(empty).encode()])))
+    messages = [json.dumps(message).encode() for message in [empty] * 40 + [full, empty]]
+
+    batch = read_stream(knowing(request_for(landed(messages)), first))
+
+    lines = batch.rows.column("lines").to_pylist()
+    assert lines == [[]] * 40 + [[{"name": "a"}], []]
+    assert batch.rejected == ()

@@ -152,3 +152,58 @@ def test_raw_bytes_are_not_repeated_for_each_element() -> None:
     assert batch.rows.column("__raw").null_count == 6
     wanted = pa.array([True] * 6)
     assert {json.dumps(record).encode()} == set(batch.with_raw(wanted).column("__raw").to_pylist())
+
+
+REPLACED = [
+    {"name": "id", "expression": "id", "key": 1},
+    {"name": "line", "expression": "lines[].name", "key": 2},
+    {"name": "amount", "expression": "lines[].amount"},
+]
+
+
+def replaced(*records: dict[str, Any], **more: Any) -> DatasetBatch:
+    """Records whose elements are replaced by newer ones, as they are mapped."""
+    one = dataset(REPLACED, mode="merge", replace_elements=True, **more)
+    return mapped(one, read(one, records))
+
+
+def test_a_record_that_replaces_its_elements_is_a_delete_without_their_keys() -> None:
+    lines = [{"name": "a", "amount": 1}, {"name": "b", "amount": 2}]
+    batch = replaced({"id": 1, "lines": lines}, {"id": 2, "lines": []}, {"id": 3, "lines": None})
+
+    assert rows(batch, "id", "line", "amount", "__op") == [
+        (1, "a", 1, None),
+        (1, "b", 2, None),
+        (1, None, None, "D"),
+        (2, None, None, "D"),
+        (3, None, None, "D"),
+    ]
+    assert len(set(rows(batch, "__ci", "__tail", "__offset"))) == 3
+    assert batch.rows_in == 5
+
+
+def test_of_elements_with_one_key_in_one_record_the_last_one_counts() -> None:
+    lines = [{"name": "a", "amount": number} for number in (1, 2, 3)]
+    batch = replaced({"id": 1, "lines": lines}, {"id": 2, "lines": lines[:1]})
+
+    assert rows(batch, "id", "line", "amount")[:2] == [(1, "a", 3), (2, "a", 1)]
+    assert batch.counters == {"repeated": 2}
+    assert batch.rows_filtered == 2
+
+
+def test_a_record_with_an_element_without_a_key_replaces_nothing() -> None:
+    lines = [{"name": "a", "amount": 1}, {"amount": 2}]
+    batch = replaced({"id": 1, "lines": lines}, {"lines": lines[:1]}, {"id": 3, "lines": []})
+
+    assert rows(batch, "id", "line", "__op") == [(3, None, "D")]
+    assert [(record.offset, record.rule) for record in batch.rejected] == [
+        (0, "null_key"),
+        (1, "null_key"),
+    ]
+
+
+def test_a_batch_without_records_has_no_elements() -> None:
+    one = dataset(REPLACED, mode="merge", replace_elements=True)
+    batch = mapped(one, read(one, []), id=BIGINT, line=BIGINT, amount=BIGINT)
+
+    assert (batch.rows.num_rows, batch.rows_in) == (0, 0)

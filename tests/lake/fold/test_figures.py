@@ -24,6 +24,7 @@ def test_an_aggregate_counts_each_figure() -> None:
 
 def test_figures_are_told_by_name() -> None:
     found = dict.fromkeys(("events", "current", "prior", "removed"), 1)
+    found |= dict.fromkeys(("inserts", "updates", "deletes"), 1)
     conflicts = dict.fromkeys(("raised", "insert_of_existing", "update_of_missing"), 0)
 
     figures = ApplyFigures.of({**found, **conflicts, "delete_of_missing": 2, "applied_to": "07"})

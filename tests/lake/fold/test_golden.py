@@ -35,7 +35,14 @@ USERS = Shape(
 )
 HISTORY = replace(USERS, history=True)
 #: Shapes whose Current is read in a way of its own.
-CURRENT = ("current_only", "history", "soft_delete", "partial_updates", "types_history")
+CURRENT = (
+    "current_only",
+    "history",
+    "soft_delete",
+    "partial_updates",
+    "types_history",
+    "replaced_elements_history",
+)
 #: A key of each kind that is written in its own way, and columns that Spark cannot compare.
 TYPED = Shape(
     keys=("part", "at", "wall", "photo"),
@@ -49,6 +56,13 @@ TYPED = Shape(
     },
     history=True,
 )  # fmt: skip
+#: Elements of records that replace them.
+REPLACED = Shape(
+    keys=("id", "line"),
+    columns={name: parse_type("int") for name in ("id", "line", "amount")},
+    history=True,
+    replaced_within=("id",),
+)
 LEFT_OUT = {"partial": ("name",), "unsent_texts": {"name": ("name", "title")}}
 TRUNCATES = [
     TruncateEvent("0000000000000007", None, 1_700_000_000_000_000),
@@ -66,6 +80,7 @@ SHAPES = {
     "changed_keys_history": replace(HISTORY, links=True, **LEFT_OUT),
     "kept_events": replace(USERS, keeps_events=True, tells_operations=True),
     "types_history": TYPED,
+    "replaced_elements_history": REPLACED,
 }
 
 
@@ -100,6 +115,7 @@ def statements() -> Iterator[tuple[str, str]]:
     aggregates = [*apply_aggregates(SHAPES["kept_events"])], rebuild_aggregates()
     for name, counted in zip(("apply", "rebuild"), aggregates, strict=True):
         yield f"figures/{name}", f"SELECT {', '.join(counted)} FROM placed"
+    yield "read/touched_records", stored.touched_keys(REPLACED, "events")
     yield from key_changing()
     yield from views()
     yield from reloads()

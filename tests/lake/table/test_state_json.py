@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from polynya.formats.batch import FileProgress
 from polynya.lake.fold.fold import TruncateEvent
-from polynya.lake.table.state import ApplyState, CopyState, ScheduledLoad, Suspension
+from polynya.lake.table.state import (
+    MOST_SHAPE_CHANGES,
+    ApplyState,
+    CopyState,
+    DecidedChange,
+    ScheduledLoad,
+    Suspension,
+)
 
+STARTED = datetime(2026, 6, 1, tzinfo=UTC)
 #: What the version before parts had names wrote, field by field.
 COPY = """
 {"ownership": {"epoch": 2, "owner": "host:17:0a1b2c", "commit": "5d41402abc4b2a76"},
@@ -44,9 +53,10 @@ NEW_IN_COPY = {
     "to_changes": None, "soft_deletes": False, "named": None, "former": {}, "expired": {},
     "source": None, "stream": None, "landed": None,
     "unparsed": 0, "eras": [], "key_names": [], "refused": [],
+    "inserted": None, "inserted_since": None, "shape_changes": [], "earlier_shape_changes": 0,
 }  # fmt: skip
 NEW_IN_RELOADING = {"glob": None, "stream": None, "until": None, "scheduled": None}
-NEW_IN_APPLY = {"from_changes": 0}
+NEW_IN_APPLY = {"from_changes": 0, "counted_since": None}
 
 
 def test_a_copy_state_of_the_version_before_is_read_and_written_as_it_was():
@@ -95,3 +105,31 @@ def test_fields_that_are_missing_get_their_default_and_newer_ones_are_ignored():
 def test_a_new_state_holds_every_field():
     assert CopyState.from_json(CopyState().to_json()) == CopyState()
     assert json.loads(CopyState().to_json()).keys() == {*json.loads(COPY), *NEW_IN_COPY}
+
+
+def test_the_newest_schema_changes_are_kept_and_the_others_counted():
+    changes = [
+        DecidedChange(f"2026-01-01T00:00:00.{number:06}+00:00", "add_column", "a", "propagate")
+        for number in range(MOST_SHAPE_CHANGES + 2)
+    ]
+    state = CopyState().with_shape_changes(changes[:5]).with_shape_changes(changes[3:])
+
+    assert state.shape_changes == changes[2:]
+    assert state.earlier_shape_changes == 2
+    assert CopyState.from_json(state.to_json()) == state
+
+
+def test_an_ignored_change_that_comes_with_every_batch_is_kept_once():
+    ignored = DecidedChange("2026-01-01T00:00:00+00:00", "drop_column", "a is gone", "ignore")
+    later = replace(ignored, at="2026-01-02T00:00:00+00:00")
+
+    assert CopyState().with_shape_changes([ignored, later]).shape_changes == [ignored]
+
+
+def test_counts_begin_with_the_first_apply_that_counts():
+    older = ApplyState(applies=3, totals={"events": 9})
+    counting = ApplyState(applies=4, totals={"events": 9, "inserts": 1}, counted_since="then")
+
+    assert ApplyState().counted_from(STARTED) is None
+    assert older.counted_from(STARTED) == STARTED.isoformat()
+    assert counting.counted_from(STARTED) == "then"

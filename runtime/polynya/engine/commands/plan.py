@@ -220,7 +220,7 @@ def _keys(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
 def _lasting(facts: DatasetFacts, copy: CopyState) -> Iterator[PlannedChange]:
     after = recorded(facts.dataset, {}, has_rows=False)
     for name in contradicted(facts.dataset, copy.settings) if facts.has_rows else ():
-        what = f"{name}: {_setting_text(copy.settings[name])} → {_setting_text(after[name])}"
+        what = f"{name}: {_setting_text(copy.settings.get(name))} → {_setting_text(after[name])}"
         yield PlannedChange("full_reload", what, _ORDER_CHANGED_MEANS, "decide")
 
 

@@ -84,12 +84,16 @@ class _BatchPreview:
         appends = self._dataset.kept.mode == "append_only"
         self._keys = () if appends else self._batch.keys or tuple(self._table.copy.columns.keys)
 
+        self._within = () if appends else self._dataset.kept.replaced_within
+
     def completed(self, seen: DatasetPreview, session: Session) -> DatasetPreview:
         """The preview with what the batch shows."""
         batch, limit = self._batch, self._limit
         called = operations(batch, self._dataset, session)
-        bad = refusals(batch, self._keys, called, self._table.apply.horizon)
+        # A record that replaces its elements has none of their keys.
+        bad = refusals(batch, self._within or self._keys, called, self._table.apply.horizon)
         good = list(landed_rows(batch, called, bad))
+        shown = [row for row in good if not row.is_record(self._keys, self._within)]
         rows, ties = self._live(good)
         refused = [*_rejected_records(batch), *_refused_rows(batch, bad)]
         stopping, others = find_unknown_columns(self._dataset, self._table.copy, self._columns_seen)
@@ -111,7 +115,7 @@ class _BatchPreview:
             unknown=unknown_columns_refusal(self._dataset, self._columns_seen, stopping)
             if stopping
             else None,
-            records=tuple(row.record(self._keys, order) for row in good[:limit]),
+            records=tuple(row.record(self._keys, order) for row in shown[:limit]),
             rows=tuple(rows[:limit]),
             row_count=len(rows),
             quarantined=Counter(refusal.rule for refusal in refused),
@@ -157,7 +161,7 @@ class _BatchPreview:
             kept = [row.values for row in good if row.operation not in {"D", "T"}]
             return [PreviewRow({name: row.get(name) for name in data}) for row in kept], 0
         ignored = ignored_nulls(self._dataset)
-        events = [row.event(self._keys, data, ignored) for row in good]
+        events = [row.event(self._keys, data, ignored, self._within) for row in good]
         records = current(events, is_new=self._table.is_new)
         keys = {
             event.key: landed.key(self._keys) for event, landed in zip(events, good, strict=True)

@@ -7,7 +7,7 @@ It does not read the table: a column that keeps its stored value is `STORED`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
@@ -158,7 +158,8 @@ class PreviewEvent:
     """One change. `place` sorts as the events do; `operation` is L, I, U, D or T.
 
     `unsent` are columns that the source did not send; `old_key` is the key of the record whose
-    values they keep, where that is another one.
+    values they keep, where that is another one. `record` is the key of the record whose element
+    it is, where a newer record replaces them; `is_record`: it is such a record.
     """
 
     key: Key
@@ -168,6 +169,8 @@ class PreviewEvent:
     position: str | None = None
     unsent: frozenset[str] = frozenset()
     old_key: Key | None = None
+    record: Key | None = None
+    is_record: bool = False
 
     @property
     def is_delete(self) -> bool:
@@ -198,8 +201,10 @@ def current(events: Sequence[PreviewEvent], *, is_new: bool) -> CurrentRecords:
     for event in events:
         if event.operation == "T":
             truncates[event.place] = event
-        else:
+        elif not event.is_record:
             by_key.setdefault(event.key, []).append(event)
+    for key, lacking in _replaced(by_key, events).items():
+        by_key[key] += lacking
     ties = 0
     chains: dict[Key, list[PreviewEvent]] = {}
     for key, own in by_key.items():
@@ -210,6 +215,24 @@ def current(events: Sequence[PreviewEvent], *, is_new: bool) -> CurrentRecords:
         chains[key] = sorted(chain, key=lambda event: event.place)
     folding = _Folding(chains, is_new=is_new)
     return CurrentRecords({key: folding.state(key, None, frozenset()) for key in chains}, ties)
+
+
+def _replaced(
+    by_key: Mapping[Key, Sequence[PreviewEvent]], events: Sequence[PreviewEvent]
+) -> dict[Key, list[PreviewEvent]]:
+    """Deletes of elements by the records that lack them."""
+    records: dict[Key | None, list[PreviewEvent]] = {}
+    for event in events:
+        if event.is_record:
+            records.setdefault(event.record, []).append(event)
+    return {
+        key: [
+            replace(record, key=key)
+            for record in records.get(own[0].record, ())
+            if all(event.place != record.place for event in own)
+        ]
+        for key, own in by_key.items()
+    }
 
 
 def _collapsed(own: Sequence[PreviewEvent]) -> tuple[list[PreviewEvent], int]:
@@ -286,13 +309,21 @@ class LandedRow:
         """The values of the key columns."""
         return tuple(self.values.get(name) for name in keys)
 
+    def is_record(self, keys: Sequence[str], within: Sequence[str]) -> bool:
+        """Whether it is a record that replaces its elements, whose key begins `within` it."""
+        return bool(within) and all(self.values.get(k) is None for k in keys if k not in within)
+
     def event(
-        self, keys: Sequence[str], data: Collection[str], ignored: Collection[str]
+        self,
+        keys: Sequence[str],
+        data: Collection[str],
+        ignored: Collection[str],
+        within: Sequence[str] = (),
     ) -> PreviewEvent:
         """The row as a change of its record.
 
         `data` are the columns of the table, `ignored` those that an update leaves out as NULL, or
-        `ALL_BUT` for all of them.
+        `ALL_BUT` for all of them. `within` is the key of a record that replaces its elements.
         """
         values = {name: self.values.get(name) for name in data}
         old = self.values.get("__old")
@@ -306,6 +337,8 @@ class LandedRow:
             position=self.values["__position"],
             unsent=self._unsent(values, ignored) - set(keys),
             old_key=old_key if moved else None,
+            record=repr(self.key(within)) if within else None,
+            is_record=self.is_record(keys, within),
         )
 
     def _unsent(self, values: Mapping[str, Any], ignored: Collection[str]) -> frozenset[str]:
@@ -367,7 +400,7 @@ def operations(batch: DatasetBatch, dataset: ResolvedDataset, session: Session) 
 def refusals(
     batch: DatasetBatch, keys: Sequence[str], called: Sequence[str], horizon: str | None
 ) -> dict[int, tuple[str, str]]:
-    """The rows that a table with keys refuses: index → rule and error.
+    """The rows that a table refuses in which `keys` are never NULL: index → rule and error.
 
     `called` are the operations, `horizon` is the sequence up to which tombstones are forgotten.
     """

@@ -134,12 +134,21 @@ def in_order(rows: pa.Table, parts: Sequence[Part], faults: Faults) -> pa.Table:
 
 def _conformed(piece: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = [
-        piece.column(one.name).cast(one.type)
+        _cast(piece.column(one.name), one.type)
         if one.name in piece.column_names
         else pa.nulls(piece.num_rows, one.type)
         for one in schema
     ]
     return pa.table(columns, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column in the type that the rest of the batch gave it."""
+    try:
+        return column.cast(kind)
+    except pa.ArrowNotImplementedError:
+        # Where only NULLs and empty arrays were met, text stands for the type that was not known.
+        return pa.chunked_array([pa.array(column.to_pylist(), kind)])
 
 
 #: (file, offset) → what the record can be read again by

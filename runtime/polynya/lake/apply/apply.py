@@ -130,7 +130,7 @@ class Applier(ABC):
                 seen = target.state.snapshot
                 purge = find_purge(run, keeping.now, _not_forgotten(run, keeping))
                 state = replace(
-                    _state_after(run, versions, keeping, purge),
+                    _state_after(run, versions, keeping, purge, truncates),
                     truncates=truncates,
                     reason=reason,
                     seconds=round(time.monotonic() - started, 3),
@@ -198,12 +198,17 @@ def _not_forgotten(run: ApplyRun, keeping: Retention) -> DataFrame | None:
 
 
 def _state_after(
-    run: ApplyRun, versions: Folded | Collected, keeping: Retention, purge: Purge
+    run: ApplyRun,
+    versions: Folded | Collected,
+    keeping: Retention,
+    purge: Purge,
+    truncates: Sequence[TruncateEvent],
 ) -> ApplyState:
     """Apply state after the apply, but for what `apply` itself knows."""
     state = run.target.state.apply
     totals = Counter(state.totals)
     totals.update(versions.figures.counts())
+    totals["truncates"] += max(0, len(truncates) - len(state.truncates))
     taken = run.target.table.files(Partition.CHANGES, run.snapshot)
     reached = [identifier for identifier in (state.applied_to, versions.applied_to) if identifier]
     return replace(
@@ -213,6 +218,7 @@ def _state_after(
         retaining=keeping.following(keeping.count),
         applied_to=max(reached, default=None),
         applied_at=keeping.now.isoformat(),
+        counted_since=state.counted_from(keeping.now),
         applies=state.applies + 1,
         totals=dict(totals),
         from_changes=state.from_changes + sum(file.rows for file in taken),

@@ -161,7 +161,7 @@ def _key_condition(run: ApplyRun) -> str:
 
     Only where all events lie in Changes does the metadata of its files bound their keys.
     """
-    key = run.shape.keys[0]
+    key = run.shape.touching[0]
     if run.fresh is not None or run.shape.columns[key] not in RANGED:
         return "true"
     current = run.target.table.files(Partition.CURRENT, run.snapshot)
@@ -217,7 +217,7 @@ def _with_late(run: ApplyRun, touched: _Touched) -> DataFrame:
     if shape.history:
         return settled.drop("__oldest").unionByName(run.sql(stored.older(shape, run.table, late)))
     others = run.sql(
-        f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late} k ON {shape.key_match('n', 'k')}"
+        f"SELECT n.* FROM {view} n LEFT ANTI JOIN {late} k ON {shape.touching_match('n', 'k')}"
     )
     wide = run.sql(stored.newest(shape, run.table, late, condition=condition))
     return others.drop("__oldest").unionByName(wide)

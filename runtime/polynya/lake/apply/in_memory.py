@@ -122,6 +122,8 @@ def needs_query(
         return "versions inherit values from versions that may not be stored as they were sent"
     if truncates:
         return "a truncate is known"
+    if shape.replaces:
+        return "a record deletes elements that it lacks"
     if not all(is_exact(shape.columns[key]) for key in shape.keys):
         return "a key has a type whose values are not compared exactly"
     if events > limit or size > LOCAL_BYTES:

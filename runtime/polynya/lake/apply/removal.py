@@ -84,7 +84,7 @@ def find_purge(run: ApplyRun, now: datetime, events: DataFrame | None = None) ->
     old = rows.where(f"written < {timestamp_literal(cutoff)}")
     kept = rows.where(f"written >= {timestamp_literal(cutoff)}")
     if events is not None:
-        same = " AND ".join(f"o.__k{index} = e.__k{index}" for index in range(len(keys)))
+        same = " AND ".join(f"o.__k{index} <=> e.__k{index}" for index in range(len(keys)))
         older = events.selectExpr(*keys, f"{STORED_SEQUENCE} AS seq").alias("e")
         needed = functions.expr(f"{same} AND e.seq <= o.seq")
         kept = kept.unionAll(old.alias("o").join(older, needed, "left_semi"))

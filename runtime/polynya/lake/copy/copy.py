@@ -46,9 +46,10 @@ from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.iceberg.writing import stage, write_rows
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.spark.arrow import collected_rows
-from polynya.lake.table.books import booked, rows_by_partition, with_changes
+from polynya.lake.table.books import booked, rows_by_partition, with_changes, with_inserted
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import agreed_keys, has_rows
+from polynya.lake.table.shape_changes import decided_changes
 from polynya.lake.table.state import CopyState, SourceColumns, SourcePosition
 from polynya.lake.table.suspension import Replayed, refuse_bad_records
 from polynya.model import headers as h
@@ -114,7 +115,7 @@ def copy_batch(
     quarantine them.
     """
     keys = agreed_keys(target, batch)
-    target.grow(batch.schema)
+    target.grow(batch.schema, decided_changes(target.state.copy, batch.changes, now))
     following = state_after(target, batch, keys, now=now, live_files=live_files)
     if replayed is not None:
         following = replayed.discounted(following)
@@ -196,6 +197,7 @@ def state_after(
     named = named_after(target, batch)
     unsent = {*columns.unsent, *ignored_nulls(dataset)}
     called = batch.called or before.membership.called
+    before = before.with_shape_changes(decided_changes(before, batch.changes, now))
     settings = recorded(dataset, before.settings, has_rows=has_rows(target))
     return replace(
         before.with_settings(settings),
@@ -597,6 +599,7 @@ def _append(
         target, batch, copying.following, step="copy", out=out, quarantined=quarantined
     )
     following = with_changes(target, following, counts[Partition.CHANGES])
+    following = with_inserted(target, following, counts[Partition.CURRENT], copying.times.now)
     apply = None
     if kept and keeping is not None:
         apply = replace(target.state.apply, retaining=keeping.following(kept))

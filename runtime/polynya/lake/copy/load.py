@@ -39,7 +39,7 @@ from polynya.lake.iceberg.staged import staged_rows
 from polynya.lake.iceberg.writing import data_folder, stage, written_file
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.spark.tasks import TaskReports, rows_of_tasks
-from polynya.lake.table.books import booked, rows_by_partition
+from polynya.lake.table.books import booked, rows_by_partition, with_inserted
 from polynya.lake.table.dataset import DatasetTable, change_columns
 from polynya.lake.table.ownership import agreed_keys
 from polynya.lake.table.suspension import refuse_bad_records
@@ -404,6 +404,7 @@ def commit_load(
     following, summary = booked(
         target, batch, following, step="copy", out=out, quarantined=quarantined
     )
+    following = with_inserted(target, following, counts[Partition.CURRENT], now)
     apply = None
     if kept:
         apply = replace(target.state.apply, retaining=staged.keeping.following(kept))

@@ -171,6 +171,12 @@ class Elements:
     numbers: pa.Array | None
     columns: Mapping[str, Typed]
 
+    @property
+    def without(self) -> pa.Array:
+        """Whether a row is of a record, or of an outer element, that has no element."""
+        depth = len(self.columns) // 2
+        return pc.is_null(self.columns[ordinal_column(depth)].array)
+
     def of(self, values: pa.Array | pa.ChunkedArray) -> pa.Array:
         """Values of the records, for each row."""
         whole = one_array(values)

@@ -36,6 +36,8 @@ from polynya.transform.mapping import Mapped, columns_read, mapped
 RULE: Final = "mapping"
 #: Reason under which the books count what `where` leaves out.
 FILTERED: Final = "where"
+#: Reason under which they count elements of one key in one record, but for the last of them.
+REPEATED: Final = "repeated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class _Mapping:
         #: Operations that no condition leaves out.
         self._exempt = ["T"] if self._appends else ["T", "D"]
         where = dataset.mapping.where
+        self._within = () if self._appends else dataset.kept.replaced_within
         self._of_where = frozenset() if where is None else columns_read(where)
         self._elements = (
             Elements(None, None, {})
@@ -107,20 +110,31 @@ class _Mapping:
         made = self._made(session)
         records = self._elements.records
         refused = self._refused(made)
-        stays = made.wanted
+        repeated = self._repeated(made)
+        kept = made.wanted
         if refused:
             bad: Any = pa.array([index in refused for index in range(self._batch.rows.num_rows)])
             of_bad = bad if records is None else bad.take(records)
-            stays = pc.and_(stays, pc.invert(of_bad))
+            kept = pc.and_(kept, pc.invert(of_bad))
+            repeated = pc.and_(repeated, pc.invert(of_bad))
             filtered = pc.and_(pc.invert(made.wanted), pc.invert(of_bad))
         else:
             filtered = pc.invert(made.wanted)
-        left_out = int(pc.sum(filtered).as_py() or 0)
+        stays = pc.and_(kept, pc.invert(repeated))
+        reasons = {FILTERED: _count(filtered), REPEATED: _count(repeated)}
+        left_out = sum(reasons.values())
         rejected = with_refused(self._batch, refused)
         schema = {name: column.kind for name, column in made.columns.items()}
         old = former_keys(self._batch, self._dataset, self._elements, self._keys, schema)
         computed = {"__op": made.operations, "__unsent": made.unsent, OLD_KEY_FIELD: old}
-        rows = kept_rows(rows_of(self._batch, self._elements, made.columns, computed), stays)
+        # What replaces the elements of a record, and these, have one place.
+        numbers = None if self._within else self._elements.numbers
+        rows = rows_of(self._batch, self._elements, made.columns, computed, numbers)
+        rows = (
+            self._with_records(rows, schema, stays, kept)
+            if self._within
+            else kept_rows(rows, stays)
+        )
         return replace(
             self._batch,
             rows=rows,
@@ -129,7 +143,7 @@ class _Mapping:
             rejected=rejected,
             rows_in=rows.num_rows + len(rejected) + self._batch.rows_filtered + left_out,
             rows_filtered=self._batch.rows_filtered + left_out,
-            counters=self._counters(left_out),
+            counters=self._counters(reasons),
             met=self._met(made.columns),
             raw_of=self._batch.raw_of if records is None else raw_of(self._batch),
             source=self._batch.schema,
@@ -293,17 +307,72 @@ class _Mapping:
                 rejects.setdefault(record, (RULE, error))
         if records is None or self._appends:
             return rejects
-        nameless: Any = pa.array([False] * len(made.wanted))
+        nameless: Any = pa.array([False] * len(made.wanted), pa.bool_())
         for key in self._keys:
-            nameless = pc.or_(nameless, pc.is_null(made.columns[key].array))
+            lacks = pc.is_null(made.columns[key].array)
+            if self._within and key not in self._within:
+                # Where there is no element, there is none of its keys.
+                lacks = pc.and_(lacks, pc.invert(self._elements.without))
+            nameless = pc.or_(nameless, lacks)
         judged = pc.and_(made.wanted, pc.not_equal(pc.fill_null(made.operations, "U"), "T"))
         for record in records.filter(pc.and_(nameless, judged)).to_pylist():
             rejects.setdefault(record, ("null_key", ERRORS["null_key"]))
         return rejects
 
-    def _counters(self, left_out: int) -> dict[str, int]:
-        before = dict(self._batch.counters)
-        return {**before, FILTERED: before.get(FILTERED, 0) + left_out} if left_out else before
+    def _with_records(
+        self, rows: pa.Table, schema: Mapping[str, DataType], stays: pa.Array, kept: pa.Array
+    ) -> pa.Table:
+        """The elements that stay, then a row for each record that is `kept`, which replaces them.
+
+        That row is a delete with the keys of the record and without those of an element. A record
+        that is a truncate needs none.
+        """
+        assert self._elements.numbers is not None, "validate asks for an array"
+        truncates = pc.fill_null(pc.equal(rows.column("__op"), "T"), fill_value=False)
+        nameless: Any = pa.array([False] * rows.num_rows, pa.bool_())
+        for key in self._keys:
+            nameless = pc.or_(nameless, pc.is_null(rows.column(key)))
+        # A record that is deleted has no elements: what it lists need not be there.
+        deletes = pc.fill_null(pc.equal(rows.column("__op"), "D"), fill_value=False)
+        absent = pc.or_(pc.and_(self._elements.without, nameless), deletes)
+        absent = pc.and_(absent, pc.invert(truncates))
+        first = pc.and_(pc.equal(self._elements.numbers, 0), pc.invert(truncates))
+        records = kept_rows(rows, pc.and_(kept, first))
+        emptied = {name for name in schema if name not in self._within} | {"__unsent"}
+        for index, field in enumerate(records.schema):
+            if field.name in emptied:
+                nulls = pa.nulls(records.num_rows, field.type)
+                records = records.set_column(index, field, nulls)
+            elif field.name == "__op":
+                deletes = pa.array(["D"] * records.num_rows, field.type)
+                records = records.set_column(index, field, deletes)
+        elements = kept_rows(rows, pc.and_(stays, pc.invert(absent)))
+        return pa.concat_tables([elements, records])
+
+    def _counters(self, reasons: Mapping[str, int]) -> dict[str, int]:
+        counters = dict(self._batch.counters)
+        for reason, count in reasons.items():
+            if count:
+                counters[reason] = counters.get(reason, 0) + count
+        return counters
+
+    def _repeated(self, made: _Rows) -> pa.Array:
+        """Elements whose key the same record has again later, where a record is one state."""
+        count = len(made.wanted)
+        if not self._within or self._elements.records is None:
+            return pa.array([False] * count, pa.bool_())
+        places = pa.table(
+            {
+                "|record": self._elements.records,
+                "|row": pa.array(range(count), pa.int64()),
+                **{name: made.columns[name].array for name in self._keys},
+            }
+        )
+        wanted = places.filter(made.wanted)
+        grouped = wanted.group_by(["|record", *self._keys], use_threads=False)
+        last = grouped.aggregate([("|row", "max")]).column("|row_max")
+        among = pc.is_in(places.column("|row"), value_set=last).combine_chunks()
+        return pc.and_(made.wanted, pc.invert(among))
 
     def _met(self, columns: Mapping[str, Typed]) -> frozenset[str]:
         """Columns that settings may name: of the source and of the table."""
@@ -311,6 +380,10 @@ class _Mapping:
         if met is None:
             met = frozenset(self._batch.schema.keys() - self._dataset.mapping.declared.keys())
         return met | columns.keys() if met else met
+
+
+def _count(chosen: pa.Array) -> int:
+    return int(pc.sum(chosen).as_py() or 0)
 
 
 def _odd(name: str) -> str:
@@ -402,10 +475,12 @@ def rows_of(
     elements: Elements,
     columns: Mapping[str, Typed],
     computed: Mapping[str, pa.Array],
+    numbers: pa.Array | None,
 ) -> pa.Table:
     """Service columns of a batch for each row, but for those of `computed`, then these columns.
 
-    Raw bytes are left out where a record is several rows: `raw_of` has them.
+    `numbers` put the rows of a record one after the other; None leaves them in one place. Raw bytes
+    are left out where a record is several rows: `raw_of` has them.
     """
     schema = {name: column.kind for name, column in columns.items()}
     plain = batch.rows
@@ -413,7 +488,7 @@ def rows_of(
         place = plain.column_names.index("__raw")
         plain = plain.set_column(place, "__raw", pa.nulls(plain.num_rows, pa.binary()))
     service = {field.name: elements.of(plain.column(field.name)) for field in SERVICE_FIELDS}
-    service["__tail"] = _tails(service["__tail"], elements.numbers)
+    service["__tail"] = _tails(service["__tail"], numbers)
     service |= {name: computed[name] for name in service if name in computed}
     old = computed[OLD_KEY_FIELD]
     fields = [

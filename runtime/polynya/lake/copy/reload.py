@@ -28,14 +28,22 @@ import pyarrow.compute as pc
 from polynya.formats.batch import NO_ORDER, UNPARSED, DatasetBatch, FileProgress
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
-from polynya.lake.copy.copy import CopyResult, named_after, remembered, source_after, staged_rows
+from polynya.lake.copy.copy import (
+    CopyResult,
+    named_after,
+    remembered,
+    source_after,
+    staged_rows,
+)
 from polynya.lake.copy.rows import HELPERS, Times, derive, first_rejected_in_spark
+from polynya.lake.fold.fold import newest_elements
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, joined, timestamp_literal, within
 from polynya.lake.spark.api import Column, DataFrame, functions
 from polynya.lake.table.books import booked, discounted, rows_by_partition
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import agreed_keys, enter, has_rows
+from polynya.lake.table.shape_changes import decided_changes
 from polynya.lake.table.state import CopyState, Reloading, ReloadRecord, ScheduledLoad
 from polynya.lake.table.suspension import BadRecordError, held_at, refuse_bad_records
 from polynya.model import headers as h
@@ -147,7 +155,7 @@ def load(
     `scheduled` is how far a scheduled load is gathered with the batch.
     """
     keys = agreed_keys(target, batch)
-    target.grow(batch.schema)
+    target.grow(batch.schema, decided_changes(target.state.copy, batch.changes, now))
     shape = target.shape(batch.schema, keys)
     times = Times(now, under_way(target).started_at)
     frame = derive(target.spark, batch, target.dataset, shape, times)
@@ -167,6 +175,7 @@ def load(
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     loaded = sum(counts.values())
     following = _after(target, batch, keys, loaded, quarantined)
+    following = following.with_shape_changes(decided_changes(following, batch.changes, now))
     if scheduled is not None:
         following = _with_landed(target, following, batch, scheduled)
     following, summary = booked(
@@ -500,11 +509,15 @@ def _loaded(shape: Shape, table: str) -> str:
         f"to_json(named_struct({content})) DESC"
     )
     names = ", ".join(map(quote, shape.data))
+    rows = (
+        f"SELECT *, {h.OPERATION} = 'L' AS __live, {h.TIMESTAMP} AS __ts FROM {table} "
+        f"WHERE {within(Partition.RELOAD)} AND {h.OPERATION} IN ('L', 'D')"
+    )
+    if shape.replaces:
+        rows = newest_elements(shape, rows)
     return (
         f"SELECT {names}, __ts, __live FROM (SELECT *, row_number() OVER "
-        f"(PARTITION BY {shape.key_list()} ORDER BY {order}) AS __rank FROM "
-        f"(SELECT *, {h.OPERATION} = 'L' AS __live, {h.TIMESTAMP} AS __ts FROM {table} "
-        f"WHERE {within(Partition.RELOAD)} AND {h.OPERATION} IN ('L', 'D'))) "
+        f"(PARTITION BY {shape.key_list()} ORDER BY {order}) AS __rank FROM ({rows})) "
         "WHERE __rank = 1"
     )
 
@@ -564,7 +577,8 @@ def pairs_of_places(target: DatasetTable) -> list[tuple[str, str]]:
     """
     assert target.state.snapshot is not None, "a reload has begun"
     shape = target.stored_shape(keys=target.known_keys())
-    table, keys = target.table.at(target.state.snapshot), shape.key_list()
+    # Which record is the newest decides which elements there are.
+    table, keys = target.table.at(target.state.snapshot), shape.touching_list()
     last = f"max({h.CHANGE_IDENTIFIER}) OVER (PARTITION BY {keys})"
     ordered = target.dataset.events.sequence_by
     newest = f"{h.CHANGE_IDENTIFIER} = __latest" if ordered else "true"

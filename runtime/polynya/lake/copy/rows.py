@@ -286,7 +286,7 @@ def _rule_in_sql(shape: Shape, horizon: str | None, present: set[str]) -> str:
     cases = ["WHEN __rule IS NOT NULL THEN __rule"]
     if not shape.append_only:
         missing = " OR ".join(
-            f"{quote(key)} IS NULL" if key in present else "true" for key in shape.keys
+            f"{quote(key)} IS NULL" if key in present else "true" for key in shape.touching
         )
         cases.append(f"WHEN __decided <> 'T' AND ({missing}) THEN 'null_key'")
         if horizon is not None:
@@ -305,7 +305,9 @@ def _rules_in_arrow(rows: pa.Table, shape: Shape, horizon: str | None) -> Any:
         tails = pc.fill_null(rows.column("__tail"), "")
         places = pc.binary_join_element_wise(rows.column("__ci"), tails, "")
         rules = pc.if_else(pc.less_equal(places, horizon), "older_than_horizon", rules)
-    for key in shape.keys:
+    # Records that replace their elements have none of the keys of one. Other rows have all: a
+    # record with an element that lacks one was rejected when it was mapped.
+    for key in shape.touching:
         if rows.column(key).null_count:
             rules = pc.if_else(pc.is_null(rows.column(key)), "null_key", rules)
     return rules
@@ -396,9 +398,16 @@ def can_hash(shape: Shape) -> bool:
 
 
 def key_hashes(keys: Sequence[pa.Array]) -> pa.Array:
-    """SHA-1 over the canonical texts of keys, of types that `can_hash` allows and never NULL."""
+    """SHA-1 over the canonical texts of keys, of types that `can_hash` allows.
+
+    A single key is never NULL; NULLs among several are skipped, as `sql.key_hash` does.
+    """
     texts = [key.cast(pa.string()) for key in keys]
-    joined = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, _SEPARATOR)
+    joined = (
+        texts[0]
+        if len(texts) == 1
+        else pc.binary_join_element_wise(*texts, _SEPARATOR, null_handling="skip")
+    )
     sha1 = hashlib.sha1
     digests = b"".join(
         [sha1(text, usedforsecurity=False).digest()

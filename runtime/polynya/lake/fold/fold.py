@@ -22,6 +22,7 @@ from polynya.lake.fold.columns import EVENT_HEADERS, STORED_FIELDS, STORED_TYPE
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import (
     SEQUENCE,
+    STORED_SEQUENCE,
     is_delete,
     is_unsent,
     joined,
@@ -129,12 +130,16 @@ def fold(shape: Shape, source: str, *, truncates: str | None = None) -> list[tup
     if truncates is not None:
         steps.append(("spread", _spread(shape, truncates)))
         name = "spread"
+    if shape.replaces:
+        steps += replaced_elements(shape, name)
+        name = "replaced"
+    deletes_many = truncates is not None or shape.replaces
     steps += [
         ("ranked", with_ties(shape, name)),
-        ("collapsed", _collapsed(shape, truncates=truncates is not None)),
+        ("collapsed", _collapsed(shape, truncates=deletes_many)),
     ]
     name = "collapsed"
-    if truncates is not None:
+    if deletes_many:
         steps.append(("effective", _effective(shape)))
         name = "effective"
     steps.append(("numbered", _numbered(shape, name)))
@@ -189,6 +194,105 @@ def _spread(shape: Shape, truncates: str) -> str:
     data = _replaced(shape, {name: f"IF(__copy, NULL, {quote(name)})" for name in shape.values})
     twice = "IF(__next_truncate IS NULL, array(false), array(false, true))"
     return f"SELECT {data}, {made} FROM ({first}) LATERAL VIEW explode({twice}) c AS __copy"
+
+
+def newest_elements(shape: Shape, rows: str) -> str:
+    """The rows of a reload without elements that are not in the newest record of theirs."""
+    newest = f"max({STORED_SEQUENCE}) OVER (PARTITION BY {shape.touching_list()})"
+    return (
+        f"SELECT * FROM (SELECT *, {newest} AS __newest FROM ({rows})) "
+        f"WHERE {STORED_SEQUENCE} = __newest AND NOT ({shape.is_record()})"
+    )
+
+
+def replaced_elements(shape: Shape, source: str) -> list[tuple[str, str]]:
+    """Steps that delete the elements which a newer record lacks; the last one is `replaced`.
+
+    A record is an event of its own, a delete without the keys of an element, in the place of its
+    elements. To an element it means what a truncate means to a table: it ends the version that is
+    open, unless the record has an event of the element itself. So the result does not depend on the
+    order of arrival.
+
+    Of two records in one place the later source position counts, and the elements of the other one
+    do not exist. Without a position both are one record. The earliest time counts.
+    """
+    parent = shape.touching_list()
+    record = f"({shape.is_record()})"
+    place = f"OVER (PARTITION BY {parent}, __seq)"
+    counted = f"SELECT *, max(IF({record}, __position, NULL)) {place} AS __counts FROM {source}"
+    lost = "NOT __trunc AND __counts IS NOT NULL AND NOT coalesce(__position = __counts, false)"
+    judged = f"SELECT *, {lost} AS __lost FROM ({counted})"
+    since = f"min(IF({record} AND NOT __lost, __ts, NULL)) {place}"
+    records = f"SELECT *, {since} AS __since FROM ({judged})"
+    data = _replaced(shape, {name: f"IF(__lost, NULL, {quote(name)})" for name in shape.values})
+    settled = {
+        "__position": f"IF(__lost, '{TRUNCATED}', __position)",
+        "__op": "IF(__lost, 'D', __op)",
+        # What an earlier fold deleted may have been told the time of a record that does not count.
+        "__ts": "IF(__lost OR __trunc, coalesce(__since, __ts), __ts)",
+        "__unsent": "IF(__lost, NULL, __unsent)",
+        "__former": "IF(__lost, NULL, __former)",
+        "__del": "__del OR __lost",
+        "__trunc": "__trunc OR __lost",
+    }
+    changed = ", ".join(f"{value} AS {name}" for name, value in settled.items())
+    counting = (
+        f"SELECT {data}, __ci, __tail, {changed}, __stored, __seq, __own, __since "
+        f"FROM records WHERE NOT (__lost AND {record} AND __stored IS NULL)"
+    )
+    later = (
+        f"OVER (PARTITION BY {parent} ORDER BY __seq DESC, {record} "
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    )
+    following = {
+        "__next_ci": "__ci",
+        "__next_tail": "coalesce(__tail, '')",
+        "__next_ts": "__since",
+        "__next_seq": "__seq",
+    }
+    nearest = ", ".join(
+        f"last_value(IF({record}, {value}, NULL), true) {later} AS {name}"
+        for name, value in following.items()
+    )
+    own = f"lead(__seq) OVER (PARTITION BY {shape.key_list()}, __trunc ORDER BY __seq)"
+    # The last event of an element in its place, where the next record has none of it.
+    ends = (
+        f"NOT __del AND NOT {record} AND __next_seq IS NOT NULL "
+        "AND NOT coalesce(__own_seq IN (__seq, __next_seq), false)"
+    )
+    return [
+        ("records", records),
+        ("settled", counting),
+        ("following", f"SELECT *, {nearest}, {own} AS __own_seq FROM settled"),
+        ("replaced", _with_deletes(shape, "following", ends)),
+    ]
+
+
+def _with_deletes(shape: Shape, source: str, ends: str) -> str:
+    """The events, and a delete by the record that follows for each that `ends` there.
+
+    Not by an array that is exploded: views of other engines run this text, too.
+    """
+    events = {
+        "__ci": "__next_ci",
+        "__tail": "nullif(__next_tail, '')",
+        "__position": f"'{TRUNCATED}'",
+        "__op": "'D'",
+        "__ts": "__next_ts",
+        "__unsent": "CAST(NULL AS ARRAY<STRING>)",
+        "__former": "CAST(NULL AS STRING)",
+        "__stored": f"CAST(NULL AS {STORED_TYPE})",
+        "__seq": "__next_seq",
+        "__del": "true",
+        "__own": "false",
+        "__trunc": "true",
+    }
+    nothing = {name: f"CAST(NULL AS {shape.type_of(name)})" for name in shape.values}
+    deletes = ", ".join(f"{value} AS {name}" for name, value in events.items())
+    return (
+        f"SELECT {_replaced(shape, {})}, {', '.join(events)} FROM {source} UNION ALL "
+        f"SELECT {_replaced(shape, nothing)}, {deletes} FROM {source} WHERE {ends}"
+    )
 
 
 def with_ties(shape: Shape, source: str) -> str:
@@ -270,7 +374,11 @@ def _effective(shape: Shape) -> str:
     A stored delete of a truncate that no longer meets one is gone. If it is the oldest version that
     was loaded, the one that it closed was not: nothing in this batch is older than that.
     """
-    closed = f"coalesce(lag(__del) {over_record(shape)}, NOT __own)"
+    alone = "NOT __own"
+    if shape.replaces:
+        # It may have been an element of a record that does not count: then it closes nothing.
+        alone = f"NOT (__own AND coalesce({is_delete('__stored.op')}, false))"
+    closed = f"coalesce(lag(__del) {over_record(shape)}, {alone})"
     marked = f"SELECT *, __trunc AND {closed} AS __gone FROM collapsed"
     return f"SELECT * FROM ({marked}) WHERE NOT __gone OR __stored IS NOT NULL"
 
@@ -414,6 +522,7 @@ _BASE = f"__part = '{Partition.CURRENT}' OR __del"
 def placed(shape: Shape) -> str:
     """CTE over `folded`: adds the columns PLACED that say what becomes of a version."""
     current = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
+    current += f" AND NOT ({shape.is_record()})" if shape.replaces else ""
     same = [
         "__own",
         "__stored.part = __part",

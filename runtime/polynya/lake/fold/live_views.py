@@ -217,6 +217,7 @@ def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
         prior += f" AND {IS_OPEN_DELETE if shape.history else is_delete()}"
     narrow = shape if inherits else replace(shape, history=False)
     kept = "__last AND NOT __gone" + ("" if shape.soft_delete else " AND NOT __del")
+    kept += f" AND NOT ({shape.is_record()})" if shape.replaces else ""
     stored, folded = [data], [*map(quote, shape.data), *_folded_headers(shape, headers)]
     if shape.soft_delete:
         stored.append(f"{_DELETED} AS hdr__deleted")
@@ -235,7 +236,7 @@ def _shows_newest_events(shape: Shape, headers: Sequence[str]) -> bool:
 
 
 def _inherits(shape: Shape) -> bool:
-    return bool(shape.partial) or shape.links or shape.soft_delete
+    return bool(shape.partial) or shape.links or shape.soft_delete or shape.replaces
 
 
 def _folded_headers(shape: Shape, headers: Sequence[str]) -> list[str]:
@@ -268,6 +269,9 @@ def history_view(shape: Shape, table: str) -> str:
         "upper(coalesce(__stored.part, 'changes')), __new_op, __del, "
         "__stored.wcf, __stored.wct, __seq FROM folded WHERE NOT __gone"
     )
+    if shape.replaces:
+        # What a record replaced shows in its elements; it has no values of its own.
+        quiet, folded = (f"{rows} AND NOT ({shape.is_record()})" for rows in (quiet, folded))
     steps.append(("versions", f"{quiet} UNION ALL {folded}"))
     if not shape.coalesce:
         columns = ", ".join([data, *HISTORY_COLUMNS])
@@ -276,7 +280,7 @@ def history_view(shape: Shape, table: str) -> str:
 
 
 def _without_pending(shape: Shape) -> str:
-    return f"LEFT ANTI JOIN touched k ON {shape.key_match('s', 'k')}"
+    return f"LEFT ANTI JOIN touched k ON {shape.touching_match('s', 'k')}"
 
 
 def _touched_events(shape: Shape, table: str, stored: str) -> list[tuple[str, str]]:
@@ -285,11 +289,11 @@ def _touched_events(shape: Shape, table: str, stored: str) -> list[tuple[str, st
     A key may be there several times: to make it one costs every query a shuffle, also where nothing
     is pending.
     """
-    touched = f"SELECT {shape.key_list()} FROM {table} WHERE {within(Partition.CHANGES)}"
+    touched = f"SELECT {shape.touching_list()} FROM {table} WHERE {within(Partition.CHANGES)}"
     events = (
         f"SELECT {event_columns(shape)} FROM {table} WHERE {within(Partition.CHANGES)} UNION ALL "
         f"SELECT {stored_columns(shape, located=False)} FROM {table} s "
-        f"LEFT SEMI JOIN touched k ON {shape.key_match('s', 'k')} WHERE {stored}"
+        f"LEFT SEMI JOIN touched k ON {shape.touching_match('s', 'k')} WHERE {stored}"
     )
     return [("touched", touched), ("events", events)]
 

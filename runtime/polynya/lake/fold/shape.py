@@ -6,7 +6,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -31,6 +31,9 @@ class Shape:
     `holds_deletes`: deletes were soft at a time, so that Current may hold deleted records also
     where they are hard now. `expired` is the column by which rows leave, and the time before which
     they have left.
+    `replaced_within` are the key columns of a record whose elements are rows, where a newer record
+    deletes the elements that it lacks. Each such record then is an event of its own, without the
+    keys of an element (`is_record`).
     `former` has the types that rewritten columns had before, the oldest first. `bridged` are
     columns that are about to be rewritten: the views show them in the types of this shape, whatever
     the table has (`sql.bridged`).
@@ -54,6 +57,7 @@ class Shape:
     former: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     bridged: frozenset[str] = frozenset()
     expired: tuple[str, datetime] | None = None
+    replaced_within: tuple[str, ...] = ()
 
     @property
     def data(self) -> tuple[str, ...]:
@@ -82,14 +86,56 @@ class Shape:
         """Spark type of a data column as it is stored."""
         return str(storage_type(self.columns[column]))
 
+    @property
+    def touching(self) -> tuple[str, ...]:
+        """Key columns of the rows that one event can change: events of one key, or of a record."""
+        return self.replaced_within or self.keys
+
+    @property
+    def element_keys(self) -> tuple[str, ...]:
+        """Key columns that tell the elements of one record apart, where a record replaces them."""
+        return tuple(k for k in self.keys if k not in self.replaced_within) if self.replaces else ()
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a newer record deletes the elements that it lacks."""
+        return bool(self.replaced_within)
+
+    def is_record(self, alias: str = "") -> str:
+        """Condition that a row is a record that replaces its elements, and not one of these."""
+        prefix = f"{alias}." if alias else ""
+        return joined_keys(f"{prefix}{quote(key)} IS NULL" for key in self.element_keys)
+
     def key_list(self, alias: str = "") -> str:
         """Quoted key columns, comma separated, optionally with a table alias."""
-        prefix = f"{alias}." if alias else ""
-        return ", ".join(prefix + quote(key) for key in self.keys)
+        return _listed(self.keys, alias)
+
+    def touching_list(self, alias: str = "") -> str:
+        """The same of the key columns `touching`."""
+        return _listed(self.touching, alias)
 
     def key_match(self, left: str, right: str) -> str:
-        """Condition that two relations hold the same record. Keys are never NULL here."""
-        return " AND ".join(f"{left}.{quote(k)} = {right}.{quote(k)}" for k in self.keys)
+        """Condition that two relations hold the same record.
+
+        Keys are never NULL here, but for those of an element that a record has none of.
+        """
+        pairs = ((left + "." + quote(k), right + "." + quote(k), k) for k in self.keys)
+        nullable = self.element_keys
+        return joined_keys(f"{a} {'<=>' if k in nullable else '='} {b}" for a, b, k in pairs)
+
+    def touching_match(self, left: str, right: str) -> str:
+        """Condition that an event of one relation can change the rows of the other."""
+        return joined_keys(f"{left}.{quote(k)} = {right}.{quote(k)}" for k in self.touching)
+
+
+def _listed(keys: Iterable[str], alias: str) -> str:
+    prefix = f"{alias}." if alias else ""
+    return ", ".join(prefix + quote(key) for key in keys)
+
+
+def joined_keys(conditions: Iterable[str]) -> str:
+    """Conditions on keys, of which there are few, joined by AND."""
+    return " AND ".join(conditions)
 
 
 def comparable(expression: str, datatype: DataType) -> str:

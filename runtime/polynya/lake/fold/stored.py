@@ -55,8 +55,15 @@ class AppliedRows:
 
 @dataclass(frozen=True, slots=True)
 class ApplyFigures(AppliedRows):
-    """Besides, how often events contradicted what is known, or came with a time that is raised."""
+    """Besides, what events did, and how often they contradicted what is known.
 
+    `inserts`, `updates` and `deletes` are events by what they did to their record in the order of
+    events, whatever the source called them. `raised` came with a time that had to be raised.
+    """
+
+    inserts: int
+    updates: int
+    deletes: int
     raised: int
     insert_of_existing: int
     update_of_missing: int
@@ -85,9 +92,19 @@ def apply_conditions(shape: Shape) -> dict[str, str]:
     tells_operations = "true" if shape.tells_operations else "false"
     fresh = "NOT __own AND NOT __trunc"
     first = "coalesce(__del_before, true)"
+    # A record that replaces its elements deletes whatever is there.
+    first += f" AND NOT ({shape.is_record()})" if shape.replaces else ""
+    upsert = f"{fresh} AND NOT __del AND NOT __gone"
+    deletes = f"{fresh} AND __del"
+    if shape.replaces:
+        # A record deletes the elements that it lacks, and is none itself.
+        deletes = f"NOT __own AND __del AND NOT __gone AND NOT ({shape.is_record()})"
     return {
         "events": fresh,
         **_WRITTEN,
+        "inserts": f"{upsert} AND coalesce(__del_before, true)",
+        "updates": f"{upsert} AND NOT coalesce(__del_before, true)",
+        "deletes": deletes,
         "raised": "__raised AND __write AND NOT __own",
         "insert_of_existing": f"{tells_operations} AND {fresh} AND __op = 'I' AND NOT {first}",
         "update_of_missing": f"{tells_operations} AND {fresh} AND __op = 'U' AND {first}",
@@ -134,7 +151,7 @@ def newest(
     return (
         f"SELECT {made} FROM (SELECT /*+ BROADCAST(k) */ s.*, k.__oldest FROM ("
         f"SELECT {raw} FROM {table} WHERE {kept} AND {condition}"
-        f") s JOIN {touched} k ON {shape.key_match('s', 'k')})"
+        f") s JOIN {touched} k ON {shape.touching_match('s', 'k')})"
     )
 
 
@@ -145,7 +162,7 @@ def older(shape: Shape, table: str, late: str) -> str:
         f"SELECT {_columns(shape)} FROM (SELECT /*+ BROADCAST(k) */ s.* "
         f"FROM (SELECT {raw} FROM {table} "
         f"WHERE {within(Partition.PRIOR)} AND NOT ({IS_OPEN_DELETE})"
-        f") s LEFT SEMI JOIN {late} k ON {shape.key_match('s', 'k')})"
+        f") s LEFT SEMI JOIN {late} k ON {shape.touching_match('s', 'k')})"
     )
 
 
@@ -158,15 +175,15 @@ def everything(shape: Shape, table: str) -> str:
 
 def touched_keys(shape: Shape, events: str) -> str:
     """Key columns, and for each record with an event the oldest sequence that it changes."""
-    keys = shape.key_list()
+    keys = shape.touching_list()
     return f"SELECT {keys}, {sql.oldest(shape)} AS __oldest FROM {events} GROUP BY {keys}"
 
 
 def late_keys(shape: Shape, newest_versions: str) -> str:
     """Records with an event that is not newer than their newest stored version."""
     return (
-        f"SELECT {shape.key_list()}, min(__oldest) AS __oldest FROM {newest_versions} "
-        f"WHERE __stored.late GROUP BY {shape.key_list()}"
+        f"SELECT {shape.touching_list()}, min(__oldest) AS __oldest FROM {newest_versions} "
+        f"WHERE __stored.late GROUP BY {shape.touching_list()}"
     )
 
 

@@ -7,7 +7,7 @@ on the tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -23,7 +23,7 @@ from polynya.lake.read.query import run_query
 from polynya.lake.spark.api import PySparkException, SparkSession
 from polynya.lake.spark.session import CATALOG, internal_name
 from polynya.lake.table.shaping import shape_of
-from polynya.lake.table.state import ApplyState, CopyState
+from polynya.lake.table.state import ApplyState, CopyState, DecidedChange
 from polynya.lake.warehouse.tables import Tables
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
@@ -104,7 +104,11 @@ class DatasetStatus:
     are landed batches that were gone before they were copied, `lost_messages` those in them, as far
     as that is known. `rows_unparsed` of the quarantined could not be parsed; `rows_per_second` came
     in by the newest `RATE_COPIES` copies, None before the second. `reload_next` is when a scheduled
-    reload is due, `reload_ended` when the last one ended, of which the last two are the rows.
+    reload is due, `reload_ended` when the last one ended, whose rows the next two count.
+
+    `inserts`, `updates`, `deletes` and `truncates` count what applied events did since
+    `counted_since`, None for since the table exists. `shape_changes` are the newest changes of the
+    source's shape, the oldest first, `earlier_shape_changes` counts those before.
     """
 
     dataset: str
@@ -142,6 +146,13 @@ class DatasetStatus:
     reload_ended: str | None = None
     reload_rows: int = 0
     reload_quarantined: int = 0
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    truncates: int = 0
+    counted_since: str | None = None
+    shape_changes: Sequence[DecidedChange] = ()
+    earlier_shape_changes: int = 0
 
 
 def load(catalog: Tables, dataset: ResolvedDataset) -> Table | None:
@@ -231,7 +242,22 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         reload_ended=None if reloaded is None else reloaded.ended,
         reload_rows=0 if reloaded is None else reloaded.rows,
         reload_quarantined=0 if reloaded is None else reloaded.quarantined,
+        inserts=apply.totals.get("inserts", 0) + (copy.books.inserted or 0),
+        updates=apply.totals.get("updates", 0),
+        deletes=apply.totals.get("deletes", 0),
+        truncates=apply.totals.get("truncates", 0),
+        counted_since=_counted_since(copy, apply, now),
+        shape_changes=copy.shape_changes,
+        earlier_shape_changes=copy.earlier_shape_changes,
     )
+
+
+def _counted_since(copy: CopyState, apply: ApplyState, now: datetime) -> str | None:
+    """Since when all that changes the table is counted, None for since it exists."""
+    begun = [copy.books.inserted_since, apply.counted_from(now)]
+    if copy.books.inserted is None and copy.books.totals.get("rows_out"):
+        begun.append(now.isoformat())
+    return max((moment for moment in begun if moment is not None), default=None)
 
 
 def copied_per_second(table: Table) -> float | None:

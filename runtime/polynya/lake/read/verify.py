@@ -118,6 +118,10 @@ def _rules(shape: Shape, table: str) -> Iterator[TableRule]:
         f"SELECT {key} AS example FROM {current} GROUP BY {keys} HAVING count(*) > 1",
     )
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in shape.keys)
+    if shape.replaces:
+        of_record = f"{shape.is_record()} AND {within(Partition.PRIOR)} AND {is_delete()}"
+        without = " OR ".join(f"{quote(name)} IS NULL" for name in shape.replaced_within)
+        missing = f"IF({of_record}, {without}, {missing})"
     yield TableRule(
         "keys",
         "every version has its whole key, and the hash of it",

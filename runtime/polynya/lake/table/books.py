@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from polynya.formats.batch import AnyBatch
 from polynya.lake.iceberg.files import DataFile
@@ -86,6 +87,15 @@ def with_changes(target: DatasetTable, state: CopyState, rows: int) -> CopyState
         there = target.table.files(Partition.CHANGES, target.state.snapshot)
         before += sum(file.rows for file in there)
     return replace(state, books=replace(state.books, to_changes=before + rows))
+
+
+def with_inserted(target: DatasetTable, state: CopyState, rows: int, now: datetime) -> CopyState:
+    """Count `rows` that the next commit writes to Current without an apply."""
+    books, before = state.books, target.state.copy.books
+    if before.inserted is None and before.totals.get("rows_out"):
+        # A version that did not count them has written to the table.
+        books = replace(books, inserted_since=now.isoformat())
+    return replace(state, books=replace(books, inserted=(before.inserted or 0) + rows))
 
 
 def pending_rows(copy: CopyState, apply: ApplyState) -> int | None:

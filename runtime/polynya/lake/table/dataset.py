@@ -45,6 +45,7 @@ from polynya.lake.table.shaping import data_columns, in_force, shape_of
 from polynya.lake.table.state import (
     ApplyState,
     CopyState,
+    DecidedChange,
     SourceColumns,
     TableOwnership,
     TableState,
@@ -364,8 +365,11 @@ class DatasetTable:
         """The key columns that the table was built with, empty before there are any."""
         return tuple(self.state.copy.columns.keys)
 
-    def grow(self, schema: Mapping[str, DataType]) -> None:
-        """Make the table hold all data columns of `schema`, and let those that it has follow."""
+    def grow(self, schema: Mapping[str, DataType], decided: Sequence[DecidedChange] = ()) -> None:
+        """Make the table hold all data columns of `schema`, and let those that it has follow.
+
+        `decided` are the changes of the source that this carries out.
+        """
         refuse_age(self.dataset.kept.retention, schema, self.table.name)
         # Not what the state knows counts but what the table has: a crash between schema change and
         # data leaves columns that the state does not know yet, and a column that was excluded until
@@ -378,10 +382,12 @@ class DatasetTable:
         if before != after:
             self.refuse_beside_apply()
         if grow_columns(self.spark, self.table, before, after):
-            self._record_schema(schema)
+            self._record_schema(schema, decided)
         self._lay_out(schema, beside=True)
 
-    def _record_schema(self, schema: Mapping[str, DataType]) -> None:
+    def _record_schema(
+        self, schema: Mapping[str, DataType], decided: Sequence[DecidedChange]
+    ) -> None:
         """Commit the state with the new schema: a snapshot is read with the columns of its time."""
         columns = self.state.copy.columns
         following = replace(
@@ -389,7 +395,8 @@ class DatasetTable:
             schema={name: str(datatype) for name, datatype in schema.items()},
             unsent_texts=after_additions(columns.unsent_texts, set(schema) - set(columns.schema)),
         )
-        self.commit_copy_state(replace(self.state.copy, columns=following), "schema")
+        copy = replace(self.state.copy, columns=following).with_shape_changes(decided)
+        self.commit_copy_state(copy, "schema")
 
     def stored_shape(
         self,
@@ -471,12 +478,14 @@ def change_columns(
     drops: Collection[str],
     *,
     of_empty: bool = False,
+    decided: Sequence[DecidedChange] = (),
 ) -> None:
     """Rename columns (old name → new name), drop others, and commit the state that knows of it.
 
     A crash in between leaves columns that the state knows by their old names: done again, the part
     that was done is left out. No file is partitioned or sorted by a column to drop
-    (`columns_in_use`), unless the table is empty, which `of_empty` says.
+    (`columns_in_use`), unless the table is empty, which `of_empty` says. `decided` are the changes
+    of the source that this carries out.
     """
     target.refuse_beside_apply()
     if of_empty:
@@ -502,4 +511,5 @@ def change_columns(
         source=before.source
         and {renames.get(n, n): kind for n, kind in before.source.items() if n not in drops},
     )
-    target.commit_copy_state(replace(target.state.copy, columns=columns), "schema")
+    copy = replace(target.state.copy, columns=columns).with_shape_changes(decided)
+    target.commit_copy_state(copy, "schema")

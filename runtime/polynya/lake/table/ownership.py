@@ -40,7 +40,11 @@ def refuse_other_order(target: DatasetTable) -> None:
     if changed:
         name = changed[0]
         raise ORDER_CHANGED(
-            where=target.table.name, setting=name, dataset=target.dataset.name, old=before[name]
+            where=target.table.name,
+            setting=name,
+            dataset=target.dataset.name,
+            # A table of an earlier version has no elements that were replaced.
+            old=before.get(name),
         )
 
 

@@ -52,6 +52,7 @@ def shape_of(
         expired=_expired(dataset, copy, columns),
         unsent_texts={name: tuple(texts) for name, texts in copy.columns.unsent_texts.items()},
         former={n: tuple(kinds) for n, kinds in copy.columns.former.items() if n in columns},
+        replaced_within=() if append_only else dataset.kept.replaced_within,
     )
 
 

@@ -72,7 +72,9 @@ class ApplyState:
     `horizon` is the highest sequence of a tombstone that retention removed: older events go to
     quarantine. `oldest_tombstone` is when the oldest tombstone that is still kept was written.
     `retaining` tells of the applied events that are kept, None when none are. `from_changes`
-    counts the rows that were ever taken out of the partition Changes.
+    counts the rows that were ever taken out of the partition Changes. `totals` add up the figures
+    of all applies; `counted_since` is when they began to count inserts, updates, deletes and
+    truncates, None where they always did.
     """
 
     ownership: TableOwnership = field(default_factory=TableOwnership)
@@ -87,6 +89,13 @@ class ApplyState:
     seconds: float | None = None
     totals: dict[str, int] = field(default_factory=dict)
     from_changes: int = 0
+    counted_since: str | None = None
+
+    def counted_from(self, now: datetime) -> str | None:
+        """Since when inserts, updates and deletes are counted, if an apply at `now` counts them."""
+        if self.applies and "inserts" not in self.totals:
+            return now.isoformat()
+        return self.counted_since
 
     def to_json(self) -> str:
         """The state as a table holds it."""
@@ -104,6 +113,9 @@ class ApplyState:
         values["truncates"] = [TruncateEvent(*truncate) for truncate in values.get("truncates", ())]
         return cls(**values)
 
+
+#: How many changes of its source's shape a table remembers: every commit writes them.
+MOST_SHAPE_CHANGES: Final = 100
 
 _Part = TypeVar("_Part")
 
@@ -176,13 +188,16 @@ class Books:
     `totals`: rows_in = rows_out + rows_filtered + rows_quarantined. `counters` say why records were
     filtered. `unparsed` of those in quarantine could not be parsed. `to_changes` counts the rows
     that were ever written to the partition Changes, None where a version wrote that did not count
-    them.
+    them. `inserted` counts rows that copies put into Current without an apply: loaded and appended
+    ones. `inserted_since` is when that count began, None where it counts all.
     """
 
     totals: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     to_changes: int | None = None
     unparsed: int = 0
+    inserted: int | None = None
+    inserted_since: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +224,25 @@ class Decisions:
 
     suspended: Suspension | None = None
     accepted: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedChange:
+    """A change of the shape of a source, and what was decided of it.
+
+    `at` is when, ISO 8601 in UTC; `change` its kind, `says` what changed, in words. `policy` is as
+    files call it, and `accepted` tells that an operator gave it for this change.
+    """
+
+    at: str
+    change: str
+    says: str
+    policy: str
+    accepted: bool = False
+
+    def repeats(self, before: DecidedChange) -> bool:
+        """Whether it is the same again: an ignored change comes with every batch."""
+        return self == before or (self.policy == "ignore" and replace(self, at=before.at) == before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +353,8 @@ class CopyState:
     `expired` has the `column` by which rows have left, and the time `before` which, ISO 8601.
     `soft_deletes`: deletes were soft at a time, so that Current may hold deleted records.
     `reloaded` is the last reload that a schedule has begun; None: there was none.
+    `shape_changes` are the newest changes of the shape of the source, the oldest of them first, and
+    `earlier_shape_changes` counts those before.
     """
 
     ownership: TableOwnership = field(default_factory=TableOwnership)
@@ -333,6 +369,8 @@ class CopyState:
     soft_deletes: bool = False
     expired: dict[str, str] = field(default_factory=dict)
     reloaded: ReloadRecord | None = None
+    shape_changes: list[DecidedChange] = field(default_factory=list)
+    earlier_shape_changes: int = 0
 
     def reload_due(self, dataset: ResolvedDataset) -> datetime | None:
         """When the schedule of its dataset asks for a reload, in UTC; in the past: now.
@@ -349,6 +387,16 @@ class CopyState:
             return reload.schedule.next_after(first)
         # Files that only a reload reads are the first load.
         return None if dataset.landing.initial_load is not None else AT_ONCE
+
+    def with_shape_changes(self, changes: Iterable[DecidedChange]) -> Self:
+        """The state after further changes; those that only come again are left out."""
+        kept = list(self.shape_changes)
+        for change in changes:
+            if not any(change.repeats(before) for before in kept):
+                kept.append(change)
+        left = max(0, len(kept) - MOST_SHAPE_CHANGES)
+        earlier = self.earlier_shape_changes + left
+        return replace(self, shape_changes=kept[left:], earlier_shape_changes=earlier)
 
     @property
     def holds_deletes(self) -> bool:
@@ -404,6 +452,9 @@ class CopyState:
         values["files"] = FilesProgress(read(values.get("files", {}), values.get("begun", {})))
         values["eras"] = [
             _part(Era, {**era, "names": tuple(era["names"])}) for era in values.get("eras", ())
+        ]
+        values["shape_changes"] = [
+            _part(DecidedChange, change) for change in values.get("shape_changes", ())
         ]
         for name, kind in (
             ("ownership", TableOwnership),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pyarrow as pa
 
@@ -20,8 +20,9 @@ from polynya.lake.iceberg.writing import PLACES
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.books import discounted
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.state import CopyState, Decisions, Suspension
+from polynya.lake.table.state import CopyState, DecidedChange, Decisions, Suspension
 from polynya.model import headers as h
+from polynya.model.config.evolution import ChangeKind
 from polynya.model.error_catalogue.lake import (
     DATASET_SUSPENDED,
     NOT_SUSPENDED,
@@ -48,6 +49,9 @@ def suspend(
     """Commit a suspension; the error to raise. `called`: a new name of the source table."""
     target.take_over()
     before = target.state.copy
+    if suspension.cause in get_args(ChangeKind):
+        waits = DecidedChange(suspension.since, suspension.cause, suspension.reason, "suspend")
+        before = before.with_shape_changes([waits])
     state = replace(
         before,
         decisions=replace(before.decisions, suspended=suspension),

@@ -117,6 +117,8 @@ class Kept:
     """What the table keeps of the events, for how long, and in which version of Iceberg's format.
 
     `mode` None means that the data decides (debezium, replicate): merge when the source names keys.
+    `replaced_within` are the key columns of the record whose elements are rows, where a newer one
+    deletes the elements that it lacks (`replace_elements`); empty elsewhere.
     """
 
     mode: Mode | None = None
@@ -129,6 +131,7 @@ class Kept:
     changes_retention: timedelta | Literal["keep"] | None = None
     retention: RowRetention | None = None
     format_version: FormatVersion = 2
+    replaced_within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +213,12 @@ def _places(part: str, *settings: str, **renamed: str) -> dict[str, tuple[str, s
 
 #: Settings that make the order or the kind of the rows: a table cannot hold rows of two of them.
 LASTING: Final[_Places] = (
-    _places("landing", "format") | _places("kept", "mode") | _places("events", "sequence_by")
+    _places("landing", "format")
+    | _places("kept", "mode", replace_elements="replaced_within")
+    | _places("events", "sequence_by")
 )
+#: What a table was filled with that remembers no such setting: it is older than the setting.
+_WITHOUT: Final[Mapping[str, Any]] = {"replace_elements": []}
 #: Settings that decide what the views show, also of rows that are there.
 SHOWN: Final[_Places] = (
     _places(
@@ -274,7 +281,8 @@ def recorded(
     are of them. The version of the format never goes back.
     """
     now = _values(dataset, {**LASTING, **SHOWN, **LATER, **LAYOUT, **FORMAT})
-    kept = {name: before[name] for name in LASTING if has_rows and name in before}
+    known = {**_WITHOUT, **before}
+    kept = {name: known[name] for name in LASTING if has_rows and name in known}
     return now | kept | {"format_version": max(now["format_version"], format_before(before))}
 
 
@@ -283,7 +291,7 @@ def contradicted(dataset: ResolvedDataset, before: Mapping[str, Any]) -> list[st
 
     Native formats may follow each other: their events have the order of the same columns.
     """
-    now = _values(dataset, LASTING)
+    now, before = _values(dataset, LASTING), {**_WITHOUT, **before}
     changed = [name for name in LASTING if name in before and before[name] != now[name]]
     if "format" in changed and _may_follow(before["format"], dataset.landing.format):
         changed.remove("format")

@@ -16,7 +16,14 @@ from polynya.model.time_patterns import EPOCHS, time_pattern
 from polynya.model.types import DataType, Struct, parse_type
 
 Nested: TypeAlias = Literal["keep", "expand"]
+_QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""", re.DOTALL)
+_PAIR: Final = re.compile(r"\[\s*\]")
 _COLUMN: Final = re.compile(r"\s*(?:([^\W\d]\w*)|`([^`]+)`)\s*")
+
+
+def reads_elements(expression: str) -> bool:
+    """Whether an expression reads elements of an array, such as `items[].sku`."""
+    return _PAIR.search(_QUOTED.sub("", expression)) is not None
 
 
 class MappedColumn(Frozen):
@@ -44,6 +51,11 @@ class MappedColumn(Frozen):
         """The column of the source that it only renames; None for a computed column."""
         match = _COLUMN.fullmatch(self.expression)
         return None if match is None else match[1] or match[2]
+
+    @property
+    def reads_elements(self) -> bool:
+        """Whether its value is of an element, such as `items[].sku`."""
+        return reads_elements(self.expression)
 
     def __str__(self) -> str:
         """On one line, as a plan shows it."""
@@ -142,6 +154,11 @@ class ColumnMapping:
     def names(self) -> frozenset[str]:
         """The names that the settings give."""
         return frozenset(column.name for column in self.columns)
+
+    def of_records(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the columns of the table that are the same for all elements of a record."""
+        of_elements = {column.name for column in self.columns if column.reads_elements}
+        return tuple(name for name in names if name not in of_elements)
 
     def of_source(self, names: Iterable[str]) -> tuple[str, ...]:
         """The columns of the source that columns of the table are, but for computed ones."""

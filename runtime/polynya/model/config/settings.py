@@ -474,6 +474,11 @@ class DatasetSettings(Frozen):
         description="What happens to structs that no mapping uses: `keep`, or `expand` into a "
         "column for each field, `address_city`. Default: `keep`.",
     )
+    replace_elements: bool | None = Field(
+        default=None,
+        description="For `stream`, where elements of an array are rows in merge mode: a newer "
+        "record deletes the elements that it lacks. Default: false.",
+    )
     where: Expression | None = Field(
         default=None,
         description="Spark SQL condition over the columns of the source; other events are left "

@@ -102,7 +102,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
         landing=_landed(task.landing, dataset),
         events=_events(settings, mapping, dataset.extracts, task.landing.format),
         mapping=mapping,
-        kept=_kept(settings, task.landing.format),
+        kept=_kept(settings, mapping, task.landing.format),
         layout=TableLayout(
             partition_by=settings.partition_by or (),
             sort_by=settings.sort_by or (),
@@ -169,7 +169,7 @@ def _events(
     )
 
 
-def _kept(settings: DatasetSettings, format_: FormatName) -> Kept:
+def _kept(settings: DatasetSettings, mapping: ColumnMapping, format_: FormatName) -> Kept:
     by_data = rules_of(format_).brings_keys
     retention = settings.tombstone_retention
     return Kept(
@@ -184,6 +184,9 @@ def _kept(settings: DatasetSettings, format_: FormatName) -> Kept:
         changes_retention=settings.changes_retention,
         retention=settings.retention,
         format_version=settings.format_version or 2,
+        replaced_within=mapping.of_records(mapping.keys or settings.keys or ())
+        if settings.replace_elements
+        else (),
     )
 
 

@@ -104,6 +104,11 @@ class StreamingTransform(Frozen):
         description="What happens to structs that no mapping uses: `keep`, or `expand` into a "
         "column for each field. Default: `keep`.",
     )
+    replace_elements: bool = Field(
+        default=False,
+        description="Where elements of an array are rows in merge mode: a newer message deletes "
+        "the elements that it lacks. Default: false.",
+    )
     where: Expression | None = Field(
         default=None, description="Spark SQL condition; other messages are left out and counted "
                       "as filtered."

@@ -94,10 +94,10 @@ FUNCTION_NOT_COMPUTABLE: Final = ErrorEntry(
     "POLYNYA-FUN-003",
     title="a function cannot be computed here",
     state=_NOT_USED,
-    page="The function is known, but an expression cannot compute it: it needs "
-    "other rows, data that Polynya does not have, or a time that is only known for "
-    "landed messages (`get_processing_time`). `polynya functions NAME` says what to do "
-    "instead.",
+    page="The function is known, but an expression cannot compute it: it depends "
+    "on what arrived before (`is_duplicate`), on a list that changes (`top_private_domain`), or "
+    "on a time that is only known for landed messages (`get_processing_time`). Its fix says what "
+    "to do instead.",
 )
 TWO_ARRAYS_MAKE_ROWS: Final = ErrorEntry(
     ConfigError,
@@ -170,4 +170,13 @@ SOURCE_KEY_NOT_MAPPED: Final = ErrorEntry(
     page="The source names the columns of its key, and a mapping leaves one of them out or gives "
     "its name to something else. Map the column of the key by its plain name, "
     "`{name: user_id, expression: id}`.",
+)
+REPLACEMENT_NOT_POSSIBLE: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-MAP-008",
+    title="elements cannot be replaced",
+    state=_NOT_READ,
+    page="With `replace_elements` a newer record deletes the elements that it lacks. It needs a "
+    "key column of the record and one of the element, and conditions over whole records: a record "
+    "counts or does not count. Settings that keep earlier values are not possible with it.",
 )

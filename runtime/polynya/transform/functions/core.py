@@ -127,8 +127,7 @@ class Function:
         family: the part of the reference that it stands in.
         parameters: names; `'x'` takes a literal only, `x?` may be left out, `x+` takes one or more.
         about: what it gives and its edge cases, in sentences.
-        build: makes the SQL of a call; None for a function that cannot be called here, or is a
-            header column.
+        build: makes the SQL of a call; None for a header column.
         examples: tested, and shown in the reference.
         written: the name as a call has it, with its qualifier where it needs one.
         header: the header column of messages that a call stands for, whatever its arguments.
@@ -144,11 +143,6 @@ class Function:
     written: str = ""
     header: str | None = None
     by_place: bool = False
-
-    @property
-    def is_callable(self) -> bool:
-        """Whether an expression may call it."""
-        return self.build is not None or self.header is not None
 
     @property
     def signature(self) -> str:

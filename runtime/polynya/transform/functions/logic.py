@@ -251,11 +251,6 @@ COMPARISON_FUNCTIONS = (
         "in_set(3, '1', '2', '3.14') -> false",
     ),
     function(
-        "is_duplicate", "value minutes", None,
-        """Cannot be called: an expression sees one row, and whether a value was met before takes
-        all of them. A table with `keys` merges records of the same key.""",
-    ),
-    function(
         "random", "fraction seed?", _random,
         """True for about this fraction of all rows. The draw depends on the place of the record in
         its file and on the seed only: each run chooses the same rows.""",

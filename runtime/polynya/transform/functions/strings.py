@@ -308,11 +308,6 @@ FUNCTIONS = (
         "polynya.translate(1234, '1234.0,good') -> \"good\"",
     ),
     function(
-        "top_private_domain", "text", None,
-        """Cannot be called: it needs the public list of suffixes, which Polynya does not have. If
-        the suffixes are known, `regex` takes a domain apart.""",
-    ),
-    function(
         "trim", "text", template(f"btrim({{}}, {_SPACE})", STRING, text),
         "Without white space at both ends.",
         "polynya.trim(' \\t foo\\n') -> \"foo\"",

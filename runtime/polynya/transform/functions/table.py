@@ -26,6 +26,14 @@ _FAMILIES: Final = {
     "Type conversion": logic.CONVERSION_FUNCTIONS,
 }
 
+#: Functions that users of other tools look for, and why no expression can compute them (ADR 31).
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "is_duplicate": "whether a value was met before depends on what arrived earlier, and a batch "
+    "may be read again: give the table `keys`, so that it has one row for each value",
+    "top_private_domain": "the public list of suffixes changes, so the same record would get "
+    "another value later: join a table of suffixes in the query, or use `regex`",
+}
+
 
 def needs_qualifier(name: str) -> bool:
     """Whether a bare name is the function of Spark that was allowed before, or its syntax."""
