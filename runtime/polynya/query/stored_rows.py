@@ -159,7 +159,9 @@ class StoredRows:
         self, partitions: Collection[Partition], condition: BooleanExpression
     ) -> list[FileScanTask]:
         if isinstance(condition, AlwaysTrue) and self._planned.keys() >= set(partitions):
-            return [task for partition in partitions for task in self._planned[partition]]
+            # In one order for every process: older versions before those of Current.
+            ordered = sorted(partitions, reverse=True)
+            return [task for partition in ordered for task in self._planned[partition]]
         return self._files(And(_within(partitions), condition))
 
     def _files(self, condition: BooleanExpression) -> list[FileScanTask]:
