@@ -64,13 +64,25 @@ REFERENCE = "${secret:kafka/clicks#password}"
 NODES_OWN = "its password is not an entry of Secrets Manager"
 AT = {"lsn_commit": 100, "lsn": 90}
 
+NIGHTLY = 'reload: {schedule: "30 2 * * *", mode: compare_and_apply_with_deleted_rows}\n'
+API = f"""{HEAD}kind: streaming_landing
+name: shop_api
+source:
+  http:
+    connection: api
+    every: 6h
+    resources:
+      orders: {{path: orders}}
+content: {{type: json}}
+"""
+
 
 def tasks_of(
     folder: Path, *texts: str, connection: str = CONNECTION, authority: str = ""
 ) -> list[Task]:
     """The tasks of these files of one project."""
     (folder / "tasks").mkdir()
-    (folder / "connections").mkdir()
+    (folder / "connections").mkdir(exist_ok=True)
     (folder / "polynya.yml").write_text(PROJECT)
     (folder / "connections/shop.yml").write_text(connection.replace("PASSWORD", REFERENCE))
     (folder / "connections/rds.pem").write_text(authority)
@@ -206,6 +218,45 @@ def test_the_next_load_of_a_schedule_is_due_and_its_source_is_not_watched(tmp_pa
 
     assert found.due == {"shop_db": datetime(2026, 11, 29, 2, 30, tzinfo=UTC)}
     assert found.sources == ()
+
+
+def test_a_load_that_compares_is_due_beside_the_changes_that_are_watched(tmp_path: Path) -> None:
+    found = watch_list(tasks_of(tmp_path, CAPTURE + NIGHTLY), {}, {}, NOW)
+
+    assert found.due == {"shop_db": datetime(2026, 11, 29, 2, 30, tzinfo=UTC)}
+    assert [one.task for one in found.sources] == ["shop_db"]
+
+
+def test_a_capture_that_may_not_read_now_is_due_when_it_may(tmp_path: Path) -> None:
+    window = "{rrule: FREQ=DAILY;BYHOUR=20;BYMINUTE=0, duration: 2h}"
+    tasks = tasks_of(tmp_path, CAPTURE + f"active: {window}\n")
+
+    noon = watch_list(tasks, {}, {}, datetime(2026, 11, 28, 12, 0, tzinfo=UTC))
+    evening = watch_list(tasks, {}, {}, datetime(2026, 11, 28, 21, 0, tzinfo=UTC))
+
+    assert noon == WatchList(due={"shop_db": datetime(2026, 11, 28, 20, 0, tzinfo=UTC)})
+    assert evening.due == {}
+    assert [one.task for one in evening.sources] == ["shop_db"]
+
+
+def test_a_dataset_of_files_is_due_at_its_next_reload(tmp_path: Path) -> None:
+    settings = f'initial_load: "full/*.json", {NIGHTLY.strip()}, path:'
+
+    found = watch_list(
+        tasks_of(tmp_path, task("a").replace('path: "*', settings + ' "*')), {}, {}, NOW
+    )
+
+    assert found.due == {"a": datetime(2026, 11, 29, 2, 30, tzinfo=UTC)}
+
+
+def test_an_api_is_due_when_its_pause_ends(tmp_path: Path) -> None:
+    (tmp_path / "connections").mkdir()
+    api = f"{HEAD}kind: connection\ntype: http\nurl: https://api.example.com\n"
+    (tmp_path / "connections/api.yml").write_text(api)
+
+    found = watch_list(tasks_of(tmp_path, API), {}, {}, NOW)
+
+    assert found == WatchList(due={"shop_api": NOW + timedelta(hours=6)})
 
 
 def test_a_task_that_reads_files_is_woken_by_their_bucket_alone(tmp_path: Path) -> None:

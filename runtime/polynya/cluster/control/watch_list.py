@@ -30,6 +30,7 @@ from polynya.model.config.stream_landing import (
     KinesisSource,
     StreamingLanding,
 )
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_kinds import Task
 
 #: Path of the document.
@@ -101,11 +102,30 @@ def watch_list(
 def next_due(task: Task, now: datetime) -> datetime | None:
     """The first moment after `now` at which a task has work by its own schedule; None: it has none.
 
-    Without a schedule a task has work when its source has.
+    These are the loads of a capture, and the moment at which it may read again; the reloads of a
+    dataset; and the next read of an API. Without a schedule a task has work when its source has.
     """
-    if isinstance(task, ConnectedCapture) and task.schedule is not None:
-        return task.schedule.next_after(now)
-    return None
+    if isinstance(task, ConnectedCapture):
+        return _due_of_capture(task, now)
+    moments: list[datetime | None] = []
+    if isinstance(task, StorageTask):
+        reloads = [resolved(task, declared).landing.reload for declared in task.datasets]
+        moments = [reload.schedule.next_after(now) for reload in reloads if reload is not None]
+    if isinstance(task, StreamingLanding) and (api := task.source.http) is not None:
+        moments = [now + api.period(name) for name in api.resources]
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _due_of_capture(task: ConnectedCapture, now: datetime) -> datetime | None:
+    times = task.reading_times
+    opens = times.waits_until(now)
+    if opens is not None and opens > now and task.follows:
+        # By then changes may wait, at which nothing looks before.
+        return opens
+    loads = [task.loads, task.reload.schedule if task.reload is not None else None]
+    moments = [schedule.next_after(now) for schedule in loads if schedule is not None]
+    opened = [times.waits_until(moment) for moment in moments if moment is not None]
+    return min((moment for moment in opened if moment is not None), default=None)
 
 
 def _is_held(task: Task, captures: Mapping[str, CaptureFigures]) -> bool:
@@ -120,8 +140,10 @@ def _source(
     now: datetime,
 ) -> WatchedSource | None:
     if isinstance(task, ConnectedCapture):
-        follows = task.update_method == "cdc"
-        return _captured(task, captures.get(task.name), now) if follows else None
+        opens = task.reading_times.waits_until(now)
+        if not task.follows or opens is None or opens > now:
+            return None
+        return _captured(task, captures.get(task.name), now)
     landing = task.reads if isinstance(task, DirectTask) else task
     # One with `direct: true` reads nothing itself.
     if not isinstance(landing, StreamingLanding) or (landing is task and landing.direct):
