@@ -202,7 +202,7 @@ def test_the_package_of_the_function_has_all_that_it_imports() -> None:
         "import wake.probe, kafka, pg8000.native, pymysql; print(wake.probe.__file__)"
     )
 
-    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-B", "-S", "-c", code], capture_output=True, text=True)
 
     assert done.stdout.startswith(folder), done.stderr
     files = [path for path in Path(folder).rglob("*") if path.is_file()]

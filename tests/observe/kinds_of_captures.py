@@ -90,4 +90,19 @@ OF_CAPTURES: list[tuple[Event, Level, str, dict[str, Any]]] = [
         "stopped  shop_db: on request; `polynya landing resume shop_db` resumes it",
         {"subject": "shop_db", "held": True},
     ),
+    (
+        capture.CaptureWindow(subject="shop_db", open=False, until="2026-01-01T20:00:00+00:00"),
+        Level.NOTE,
+        (
+            "window   shop_db: the task may not read, until 2026-01-01T20:00:00+00:00; the "
+            "database keeps its log meanwhile"
+        ),
+        {"subject": "shop_db", "open": False, "until": "2026-01-01T20:00:00+00:00"},
+    ),
+    (
+        capture.CaptureNote(subject="shop_db/public.orders", note="`changed` has no index"),
+        Level.CAUTION,
+        "note     shop_db/public.orders: `changed` has no index",
+        {"subject": "shop_db/public.orders", "note": "`changed` has no index"},
+    ),
 ]

@@ -92,6 +92,8 @@ MANY = {
 }  # fmt: skip
 #: Types that the page itself says have not been tried here.
 UNTRIED = {"xml", "arrays of geometry and geography", "vectors of pgvector and their arrays"}
+#: Left out at the start: `test_table_faults.py`.
+LEFT_OUT = {"arrays that are declared with several dimensions (`integer[][]`)"}
 #: Those that need a server with PostGIS: `test_postgis.py`.
 ELSEWHERE = {"geometry", "geography of PostGIS"}
 PAGE = Path(__file__).parents[3] / "docs" / "capture-postgresql.md"
@@ -257,7 +259,7 @@ def test_the_page_has_the_types_that_are_tried_and_no_others() -> None:
             word = re.sub(r"\(.*?\)", "", part)
             is_array = "arrays of" in cell
             assert (
-                part in UNTRIED | ELSEWHERE
+                part in UNTRIED | ELSEWHERE | LEFT_OUT
                 or MANY.get(part) in tried
                 or {word, f"{word}[]" if is_array else word} & plain
                 or (is_array and MANY.get(part, "") + "[]" in tried)

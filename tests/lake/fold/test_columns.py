@@ -24,7 +24,10 @@ DEFINED = {column.name: column for column in columns.COLUMNS}
 PRIVATE = re.compile(r"(?<![\w.])__[a-z]\w*")
 MADE = re.compile(r"\bAS (__[a-z][a-z_]*)")
 #: Made from a list of names, or by a method of a frame.
-WITHOUT_AS = (*columns.EVENT_HEADERS, "__row", "__rule", "__error", "__retained")
+WITHOUT_AS = (
+    *columns.EVENT_HEADERS, "__row", "__rule", "__error", "__retained", "__next_ci", "__next_tail",
+    "__next_ts", "__next_seq",
+)  # fmt: skip
 
 
 def texts(module: Path) -> Iterator[str]:

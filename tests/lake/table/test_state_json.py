@@ -54,8 +54,11 @@ NEW_IN_COPY = {
     "source": None, "stream": None, "landed": None,
     "unparsed": 0, "eras": [], "key_names": [], "refused": [],
     "inserted": None, "inserted_since": None, "shape_changes": [], "earlier_shape_changes": 0,
+    "reloaded": None,
 }  # fmt: skip
-NEW_IN_RELOADING = {"glob": None, "stream": None, "until": None, "scheduled": None}
+NEW_IN_RELOADING = {
+    "glob": None, "stream": None, "until": None, "scheduled": None, "due": None,
+}  # fmt: skip
 NEW_IN_APPLY = {"from_changes": 0, "counted_since": None}
 
 

@@ -96,9 +96,11 @@ class FastApplier(Applier):
     def commit(self, run: ApplyRun, outcome: ApplyOutcome, staged: StagedApply) -> int:
         """Commit what was staged as one step."""
         target, fresh, state = run.target, run.fresh, outcome.state
+        # Each line of the summary is a call into the JVM.
         summary = {
             f"polynya.{name.replace('_', '-')}": str(value)
             for name, value in outcome.versions.figures.counts().items()
+            if value
         }
         summary |= {"polynya.step": "apply", "polynya.reason": state.reason or ""}
         summary |= staged.removal.counts

@@ -116,6 +116,19 @@ STEPS = (
            ("fold.fold",)),
     FoldColumn("__before", "record", "newest data that is not a delete, this version included",
            ("fold.fold",)),
+    FoldColumn("__newest", "string", "sequence of the newest record of an element, in a reload",
+           ("fold.fold",)),
+    FoldColumn("__counts", "string", "position of the record that counts, of those in one place",
+           ("fold.fold",)),
+    FoldColumn("__lost", "boolean", "the event is of a record that does not count", ("fold.fold",)),
+    FoldColumn("__since", "timestamp", "earliest time of the record that counts", ("fold.fold",)),
+    FoldColumn("__next_ci", "string", "`__ci` of the next record that replaces elements",
+           ("fold.fold",)),
+    FoldColumn("__next_tail", "string", "its `__tail`", ("fold.fold",)),
+    FoldColumn("__next_ts", "timestamp", "its `__since`", ("fold.fold",)),
+    FoldColumn("__next_seq", "string", "its `__seq`", ("fold.fold",)),
+    FoldColumn("__own_seq", "string", "`__seq` of the next event of the element itself",
+           ("fold.fold",)),
 )  # fmt: skip
 #: Output of the fold: one row a version.
 FOLDED = (
