@@ -37,7 +37,7 @@ from tests.random_capture.workload import Table, Workload
 from tests.streams_demo.program import Program
 
 SOURCES = {"postgresql": POSTGRESQL, "mariadb": MARIADB, "mysql": MYSQL}
-_PASSWORD = "POLYNYA_MILL_PASSWORD"
+PASSWORD = "POLYNYA_MILL_PASSWORD"
 _FILES = {
     "polynya.yml": """\
 apiVersion: polynya/v1
@@ -122,16 +122,16 @@ def run(
         server = stack.enter_context(source.server())
         workload = Workload(source, server, seed=seed, large=large, pause=0.05)
         workload.prepare(rows=250)
-        _write(folder, source, server)
-        os.environ[_PASSWORD] = server.password
-        stack.callback(os.environ.pop, _PASSWORD, None)
+        write_project(folder, source, server)
+        os.environ[PASSWORD] = server.password
+        stack.callback(os.environ.pop, PASSWORD, None)
         program = Program(folder)
         stack.callback(program.end)
         workload.start()
         stack.callback(lambda: _quietly_stopped(workload))
         program.start()
         # What is killed before it has begun would tell nothing: the minutes count from here.
-        program.until("it captures", lambda: _captures(program))
+        program.until("it captures", lambda: captures(program))
         killed = _strike(chance, minutes * 60, program, server, workload) if kills else {}
         if not kills:
             time.sleep(minutes * 60)
@@ -146,7 +146,7 @@ def run(
         )
         # A moment of the database is reached while its capture runs.
         comparing = [("compare", "source_db", "--wait", "240")] if compares else []
-        differs = _said_of(folder, *comparing)
+        differs = said_of(folder, *comparing)
         program.stop()
         program.process_the_rest()
         say(f"{source.name}, seed {seed}: {dict(workload.counts)}, killed: {killed}")
@@ -178,7 +178,7 @@ def _planted(judge: Judge, session: Any, folder: Path, tables: Sequence[Table]) 
     ]
 
 
-def _captures(program: Program) -> bool:
+def captures(program: Program) -> bool:
     """Whether the last start has begun to follow changes."""
     return any(one["type"] == "capture.streaming" for one in program.said())
 
@@ -195,7 +195,7 @@ def _quietly_stopped(workload: Workload) -> None:
         workload.stop()
 
 
-def _write(folder: Path, source: Source, server: Any) -> None:
+def write_project(folder: Path, source: Source, server: Any) -> None:
     (folder / "landing").mkdir(parents=True)
     for name, text in _FILES.items():
         for word, value in {
@@ -216,7 +216,7 @@ def _strike(
     while (left := ends - time.monotonic()) > 0:
         time.sleep(min(left, chance.uniform(5, 25)))
         (what,) = chance.choices(("capture", "server", "run"), (6, 2, 2))
-        program.until("it captures", lambda: _captures(program))
+        program.until("it captures", lambda: captures(program))
         if what == "capture":
             with suppress(Failed, ProcessLookupError):  # none, for it begins again
                 os.kill(capture_process(program), signal.SIGKILL)
@@ -247,10 +247,10 @@ def _loaded(program: Program) -> dict[str, list[datetime]]:
 
 def _quarantined(folder: Path) -> list[str]:
     """What is in the quarantine, and what `verify` finds."""
-    return _said_of(folder, ("quarantine", "list"), ("verify",))
+    return said_of(folder, ("quarantine", "list"), ("verify",))
 
 
-def _said_of(folder: Path, *verbs: tuple[str, ...]) -> list[str]:
+def said_of(folder: Path, *verbs: tuple[str, ...]) -> list[str]:
     """What commands find that is wrong."""
     wrong = []
     for verb in verbs:

@@ -47,6 +47,12 @@ def _moments(digits: int) -> Any:
     return draw
 
 
+def _days(chance: random.Random) -> str:
+    if chance.random() < 0.1:
+        return chance.choice(("'infinity'", "'-infinity'"))
+    return f"'{types.days(chance)}'"
+
+
 def _day(text: str) -> date:
     return {"infinity": date.max, "-infinity": date.min}.get(text) or date.fromisoformat(text)
 
@@ -174,7 +180,7 @@ TYPES: tuple[Type, ...] = (
     _plain("price", types.decimals(10, 2), Decimal),
     _plain("bytea", lambda c: f"'\\x{c.randbytes(c.randint(0, 40)).hex()}'", bytes.fromhex,
            text="encode({}, 'hex')"),
-    _plain("date", lambda c: f"'{types.days(c)}'", _day),
+    _plain("date", _days, _day),
     _plain("time", lambda c: f"'{types.moments(c)[11:]}'", types.micros, shown=types.micros),
     _plain("timestamp", _moments(6), _moment),
     _plain("timestamp(3)", _moments(3), _moment),

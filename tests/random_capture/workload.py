@@ -106,6 +106,11 @@ class Workload:
                 session.run(self._insert(table, self._chance))
                 return
 
+    def change_one(self, table: Table, session: Any, chance: random.Random) -> None:
+        """A random change of rows of a table, if the database takes it."""
+        with suppress(*self._source.errors):
+            session.run(self._change(table, chance))
+
     # ---- rows ----
 
     def _work(self, lock: threading.Lock, chance: random.Random) -> None:

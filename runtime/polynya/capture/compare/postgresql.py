@@ -19,6 +19,7 @@ from polynya.capture.postgresql.session import (
     qualified,
 )
 from polynya.capture.source import Access
+from polynya.formats.values import times
 from polynya.model.errors import PolynyaError
 from polynya.transform.source_conditions import checked_condition
 
@@ -175,8 +176,13 @@ def _joined(texts: list[str]) -> str:
     return " || ".join(parts) or "''"
 
 
-def _finite(column: str, text: str) -> str:
-    return f"(CASE WHEN isfinite({column}) THEN {text} ELSE {column}::text END)"
+def _finite(column: str, text: str, bounds: tuple[int, int]) -> str:
+    """A text; of infinities that of the first and last moment that a table has in their place."""
+    first, last = bounds
+    return (
+        f"(CASE WHEN isfinite({column}) THEN {text} WHEN {column}::text = 'infinity'"
+        f" THEN '{last}' WHEN {column} IS NOT NULL THEN '{first}' END)"
+    )
 
 
 def _bits(send: str, cast: str, bits: str, whole: str) -> Callable[[str], str]:
@@ -200,10 +206,16 @@ _TEXTS: Final[Mapping[TextForm, Callable[[str], str]]] = {
     TextForm.BOOLEAN: lambda column: f"{column}::text",
     TextForm.TEXT: _output,
     TextForm.BYTES: lambda column: f"encode({column}, 'hex')",
-    TextForm.DATE: lambda column: _finite(column, f"({column} - date '1970-01-01')::text"),
+    TextForm.DATE: lambda column: _finite(
+        column,
+        f"({column} - date '1970-01-01')::text",
+        (times.MIN_DAYS, times.MAX_DAYS),
+    ),
     TextForm.TIME: lambda column: f"replace(to_char({column}, 'HH24:MI:SS.US'), '.000000', '')",
     TextForm.MICROS: lambda column: _finite(
-        column, f"(extract(epoch FROM {column}) * 1000000)::bigint::text"
+        column,
+        f"(extract(epoch FROM {column}) * 1000000)::bigint::text",
+        (times.MIN_MICROS, times.MAX_MICROS),
     ),
 }
 _KINDS: Final[Mapping[str, TextForm]] = {
