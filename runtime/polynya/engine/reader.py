@@ -105,12 +105,13 @@ class Lake:
 
     def tables(self) -> list[str]:
         """`schema.name` of each dataset that has a table, in order."""
-        views = ProjectViews(self._project)
-        return sorted(
-            entry.name
-            for entry in inventory(self._project, views.tables)
-            if entry.table is not None and not entry.is_ledger
-        )
+        refuse_unusable(self._project.target, CATALOG)
+        with _spark_may(self._project.project.name):
+            return sorted(
+                entry.name
+                for entry in inventory(self._project, ProjectViews(self._project).tables)
+                if entry.table is not None and not entry.is_ledger
+            )
 
     def table(self, name: str) -> LakeTable:
         """The dataset `schema.name`. It need not have a table yet: its reads tell."""
