@@ -132,7 +132,7 @@ def kafka_finding(
         for topic, partitions in ends.items()
         if takes_new or topic in position
         for number, end in partitions.items()
-        # An end before the position is of a topic that was made again.
+        # If the end lies before the position, the topic was deleted and created again.
         if end != position.get(topic, {}).get(number, 0)
     }
     if not waiting:
