@@ -39,8 +39,8 @@ _ENCRYPTED: Final = 0x1
 _SHOWN: Final = 5
 #: What macOS and programs for files leave in archives.
 _HIDDEN: Final = re.compile(r"(?:^|/)(?:__MACOSX/|\.|_|Thumbs\.db$|desktop\.ini$)", re.IGNORECASE)
-#: What `zipfile` raises for a damaged archive: NotImplementedError for a version of ZIP that it does
-#: not know, RuntimeError for a member with a password.
+#: What `zipfile` raises for a damaged archive: NotImplementedError for a version of ZIP that it
+#: lacks, RuntimeError for a member with a password.
 _DAMAGE: Final = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError,
     struct.error,
