@@ -105,7 +105,7 @@ class LiveRows:
             raise NotEmbeddedError(f"{live.name} has columns that differ in capitals only")
         shown = list(types) if columns is None else list(columns)
         self.schema = pa.schema([pa.field(name, arrow_type(types[name])) for name in shown])
-        self._live, self._limits = live, limits
+        self._live = live
         self._where: BooleanExpression = AlwaysTrue() if where is None else where
         self._stored = StoredRows(live.table, limits)
         self._asked = columns_of_condition(live.table, self._where)
