@@ -29,13 +29,13 @@ def named(name: str, **more: Any) -> dict[str, Any]:
         ("interval", named("time.Interval"), ("infinite_intervals",)),
         ("bit(9)", named("data.Bits"), ("bit_length",)),
         ("integer[]", {"type": "array", "items": {"type": "int32", "optional": True}},
-         ("array_bounds", "array_dimensions")),
+         ("array_bounds",)),
         ("character varying(9)[]", {"type": "array", "items": {"type": "string", "optional": True}},
          ("array_bounds",)),
         ("mood[]", {"type": "array", "items": {"type": "string", "optional": False}},
          ("array_bounds", "array_nulls")),
         ("time[]", {"type": "array", "items": named("time.MicroTime", optional=True)},
-         ("array_bounds", "array_dimensions", "array_times")),
+         ("array_bounds", "array_times")),
     ],
 )  # fmt: skip
 def test_a_column_of_postgresql(

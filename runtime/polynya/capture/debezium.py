@@ -35,6 +35,7 @@ from polynya.capture.landing.log import HISTORY, CaptureLog
 from polynya.capture.landing.position import BINLOGS, LogPosition
 from polynya.capture.landing.statements import as_read, misread, mistyped
 from polynya.capture.landing.stream import StreamEvent, TakeEvents
+from polynya.capture.lists import NestedLists
 from polynya.capture.postgresql.session import MESSAGE_PREFIX, POSITION_REQUEST
 from polynya.capture.source import NAME, TRANSACTIONS, Offset, heartbeats_move
 from polynya.capture.wire import TableError
@@ -74,6 +75,36 @@ def start_java(jars: Sequence[str], java_home: str | None, heap_mb: int) -> None
         jpype.startJVM("-Xrs", *options, classpath=list(jars), convertStrings=False)
     except (OSError, RuntimeError, ValueError) as error:
         raise CAPTURE_JAVA_NOT_STARTED(where=java_home, reason=error) from None
+    # Java's own log would write to the standard error, and values of events, too.
+    jpype.JClass("java.util.logging.LogManager").getLogManager().reset()
+    _java_logger("").setLevel(jpype.JClass("java.util.logging.Level").OFF)
+
+
+def _java_logger(name: str) -> Any:
+    return jpype.JClass("java.util.logging.Logger").getLogger(name)
+
+
+#: What turns the values of PostgreSQL into those of events.
+_CONVERTER: Final = "io.debezium.connector.postgresql.PostgresValueConverter"
+
+
+class WarningFilter:
+    """Hears the warnings of the converter of values, and lets none of them into a log."""
+
+    def __init__(self, nested: NestedLists) -> None:
+        """Begin to hear. `nested` takes the warnings."""
+        self._nested = nested
+        # Java forgets a logger that has no reference.
+        self._logger = _java_logger(_CONVERTER)
+        self._logger.setLevel(jpype.JClass("java.util.logging.Level").WARNING)
+        self._logger.setFilter(jpype.JProxy("java.util.logging.Filter", inst=self))
+
+    def isLoggable(self, record: Any) -> bool:  # noqa: N802 - Java's name
+        """Take a warning."""
+        moment = record.getInstant()
+        nanoseconds = int(moment.getEpochSecond()) * 1_000_000_000 + int(moment.getNano())
+        self._nested.note(nanoseconds, str(record.getMessage()))
+        return False
 
 
 def write_offset(path: Path, name: str, offset: Offset) -> None:
@@ -131,7 +162,9 @@ class DebeziumEngine:
         self.failure: PolynyaError | None = None
         self._stopping = False
         self._ended = ended
-        self._reader = RecordReader(heartbeats_move=heartbeats_move(settings))
+        nested = NestedLists()
+        self._warnings = WarningFilter(nested)
+        self._reader = RecordReader(nested, heartbeats_move=heartbeats_move(settings))
         self._take = take
         self._engine = self._built(settings)
         self._reach = BinlogProgress(self._engine, connector) if connector in BINLOGS else None
@@ -254,9 +287,14 @@ class RecordReader:
     Each call of Java takes about two microseconds, so a record is asked for as little as can be.
     """
 
-    def __init__(self, *, heartbeats_move: bool) -> None:
-        """`heartbeats_move`: a capture can continue from the offset in a heartbeat."""
-        self._heartbeats_move = heartbeats_move
+    def __init__(self, nested: NestedLists, *, heartbeats_move: bool) -> None:
+        """Set up.
+
+        Args:
+            nested: marks lists of several dimensions.
+            heartbeats_move: a capture can continue from the offset in a heartbeat.
+        """
+        self._nested, self._heartbeats_move = nested, heartbeats_move
         converter = jpype.JClass("org.apache.kafka.connect.json.JsonConverter")()
         # Without it the schema of a column with a default says nothing of NULL.
         own = {"schemas.enable": "false", "replace.null.with.default": "false"}
@@ -292,11 +330,13 @@ class RecordReader:
             is_end = b'"status":"END"' in value[:40]
             return self._end(record, source) if is_end else None
         key = record.key()
-        line = b'{"key":%b,"value":%b' % (b"null" if key is None else bytes(key), value)
+        start = b'{"key":%b,"value":' % (b"null" if key is None else bytes(key))
         if topic == NAME:
-            return StreamEvent("statement", line + b"}\n", offset, origin=record)
+            return StreamEvent("statement", start + value + b"}\n", offset, origin=record)
         if schema.shape is None:
             schema = self._of_rows(schema, value)
+        value = self._nested.marked(value)
+        line = start + value
         line += self._headers(record, value)
         return StreamEvent("row", line, offset, schema.table, schema.shape, record)
 

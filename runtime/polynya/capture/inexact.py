@@ -7,14 +7,12 @@ capture for each table. Every other value lands exactly, or ends in an error.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 #: What becomes of which values, by the word that the position of a capture has for it.
 EXPLAINED: Final[Mapping[str, str]] = {
     "array_bounds": "lower bounds of lists other than 1 are lost",
-    "array_dimensions": "a change makes lists of several dimensions lists of NULL; a load refuses",
     "array_nulls": "a list with a NULL element, or of several dimensions, becomes NULL",
     "array_times": "times in lists have milliseconds",
     "bit_length": "the number of bits is lost",
@@ -38,13 +36,6 @@ _MOMENTS: Final = frozenset(
 )
 _BITS: Final = "io.debezium.data.Bits"
 
-#: Elements that are texts inside Debezium, so that its lists of several dimensions are recognized.
-_AS_TEXT: Final = frozenset({
-    "text", "character varying", "character", '"char"', "uuid", "json", "jsonb", "inet", "cidr",
-    "macaddr", "int4range", "tsrange", "daterange", "ltree",
-})  # fmt: skip
-_ELEMENT: Final = re.compile(r"\([^)]*\)|\[\]")
-
 
 def of_postgresql(type_name: str, schema: Mapping[str, Any]) -> tuple[str, ...]:
     """The words for a column of PostgreSQL; `schema` is its Connect schema."""
@@ -55,8 +46,6 @@ def _of_postgresql(type_name: str, schema: Mapping[str, Any]) -> Iterator[str]:
     if schema.get("type") == "array":
         items = schema["items"]
         yield "array_bounds"
-        if items.get("optional") and _ELEMENT.sub("", type_name) not in _AS_TEXT:
-            yield "array_dimensions"
         if not items.get("optional"):
             yield "array_nulls"
         if items.get("name") == f"{_TIME}MicroTime":
