@@ -173,19 +173,31 @@ class ViewEngine(StrEnum):
     TRINO = "trino"
 
 
-def views(dataset: str, /, *, engine: ViewEngine = ViewEngine.DUCKDB, context: Context) -> int:
+def views(
+    dataset: str,
+    /,
+    *,
+    engine: ViewEngine = ViewEngine.DUCKDB,
+    catalog: str | None = None,
+    context: Context,
+) -> int:
     """Print the statements that create the live views of a dataset in another engine.
 
     Like the views of `polynya query` they show pending changes. Views for DuckDB read one metadata
     file: print them again to see later commits. Views for Trino read the table by its name; create
-    them again when columns of the dataset change. Needs no Java.
+    them again when columns of the dataset change, in a catalog that keeps views in Trino's form,
+    such as one of the connector `memory`. Needs no Java.
 
-    For example: `polynya views shop.users --engine duckdb`.
+    For example: `polynya views shop.users --engine trino --catalog polynya`.
 
     Args:
         dataset: `schema.name`.
         engine: `duckdb` or `trino`.
+        catalog: the catalog of Trino that has the table. Default: that of the session which creates
+            the views.
     """
+    if catalog is not None and engine is not ViewEngine.TRINO:
+        raise WRONG_USAGE("only views for Trino name a catalog", fix="add `--engine trino`")
     entry, table = dataset_table(context.load(tolerant=True), dataset)
     # Start-up time: PyIceberg and sqlglot.
     from polynya.lake.read.inspect import metadata_file, shape
@@ -195,7 +207,7 @@ def views(dataset: str, /, *, engine: ViewEngine = ViewEngine.DUCKDB, context: C
     statements = (
         duckdb_views(entry.dataset, table_shape, metadata_file(table))
         if engine is ViewEngine.DUCKDB
-        else trino_views(entry.dataset, table_shape)
+        else trino_views(entry.dataset, table_shape, catalog)
     )
     schema = entry.dataset.relations.schema.lower()
     if not context.output.is_json:

@@ -155,15 +155,18 @@ class TrinoView:
     sql: str
 
 
-def trino_views(dataset: ResolvedDataset, shape: Shape) -> list[TrinoView]:
+def trino_views(
+    dataset: ResolvedDataset, shape: Shape, catalog: str | None = None
+) -> list[TrinoView]:
     """The views of a dataset as Trino reads them; names are in lower case, as Glue has them.
+
+    They read the table in `catalog`; None is the catalog of the session that makes them.
 
     Raises:
         OperationError: the SQL has no translation (POLYNYA-VIEW-004).
     """
-    table = quote_path(
-        dataset.relations.internal_schema.lower(), dataset.relations.internal_table.lower()
-    )
+    names = (dataset.relations.internal_schema, dataset.relations.internal_table)
+    table = quote_path(*filter(None, (catalog, *map(str.lower, names))))
     try:
         return [
             _view(name.lower(), sql, shape)
