@@ -46,7 +46,8 @@ def difference(wanted: pa.Table, found: pa.Table) -> list[str]:
     ]
     if columns[0] != columns[1]:
         missing, more = ([c for c in a if c not in b] for a, b in (columns, columns[::-1]))
-        return [f"columns {missing} instead of {more}" if missing else "another order of columns"]
+        what = f"columns {more} instead of {missing}"
+        return [what if missing or more else "another order of columns"]
     left, right = (Counter(_rows(table)) for table in (wanted, found))
     missing, more = (list((a - b).elements()) for a, b in ((left, right), (right, left)))
     texts = [f"lacks {row}" for row in missing] + [f"has {row}" for row in more]
