@@ -33,7 +33,7 @@ _SHA256: Final = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd
 _JAVA: Final = Path(__file__).resolve().parents[2] / "requirements" / "trino-jdk.txt"
 #: Iceberg's connector, and one whose views need no storage.
 _PLUGINS: Final = ("iceberg", "memory")
-_START_SECONDS: Final = 240
+_START_SECONDS: Final = 600
 #: Without the POM: it would bring those of everything that Trino is built from.
 _SETTINGS: Final = """\
 <ivysettings>

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from examples.servers.trino import TrinoServer, UnavailableError, trino_server
+from examples.servers.trino import StatementError, TrinoServer, UnavailableError, trino_server
 from polynya.lake.spark.api import SparkSession
 from polynya.model.loader import LoadedProject
 from tests.absent import absent
@@ -65,3 +65,5 @@ def test_the_page_of_trino_holds(trino: TrinoServer, shell: Shell) -> None:
         text, _, shown = query.rpartition("-- ")
         rows = trino.run(text).rows
         assert ", ".join(f"{key} {state}" for key, state in rows) == shown.strip()
+    with pytest.raises(StatementError, match="Access Denied"):
+        trino.run("DELETE FROM polynya.shop_internal.orders_internal")
