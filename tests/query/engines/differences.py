@@ -55,44 +55,6 @@ def _without_hash(view: View, table: pa.Table) -> pa.Table:
     return table.set_column(at, "hdr__key_hash", hashes)
 
 
-def _maps_as_lists(_: View, table: pa.Table) -> pa.Table:
-    schema = pa.schema([(one.name, _as_list(one.type)) for one in table.schema])
-    rows = [
-        {one.name: _listed(row[one.name], one.type) for one in table.schema}
-        for row in table.to_pylist()
-    ]
-    return pa.Table.from_pylist(rows, schema)
-
-
-def _as_list(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_map(kind):
-        entry = [("key", _as_list(kind.key_type)), ("value", _as_list(kind.item_type))]
-        return pa.list_(pa.struct(entry))
-    if pa.types.is_list(kind):
-        return pa.list_(_as_list(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([(one.name, _as_list(one.type)) for one in kind])
-    return kind
-
-
-def _listed(value: object, kind: pa.DataType) -> object:
-    if value is None:
-        return None
-    if pa.types.is_map(kind):
-        assert isinstance(value, list)
-        return [
-            {"key": _listed(key, kind.key_type), "value": _listed(item, kind.item_type)}
-            for key, item in value
-        ]
-    if pa.types.is_list(kind):
-        assert isinstance(value, list)
-        return [_listed(one, kind.value_type) for one in value]
-    if pa.types.is_struct(kind):
-        assert isinstance(value, dict)
-        return {one.name: _listed(value[one.name], one.type) for one in kind}
-    return value
-
-
 DIFFERENCES = (
     Difference(
         ("Trino",),
@@ -115,13 +77,6 @@ DIFFERENCES = (
         "NULL until the apply",
         "the hash is of Spark's text of the key, and other engines write such values differently",
         _without_hash,
-    ),
-    Difference(
-        ("Polars",),
-        "`map`",
-        "a list of structs `key`, `value`",
-        "Polars has no type for maps",
-        _maps_as_lists,
     ),
 )
 

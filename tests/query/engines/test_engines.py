@@ -50,9 +50,12 @@ FEW: Final = ("given.g02",)
 MOMENTS: Final = {"pending": "never", "applied": "always"}
 #: Views that readers without a JVM leave to Spark, by why (`REFUSED` in `engines.py`).
 LEFT_TO_SPARK: Final = {
-    "pending": {"given.g07__history", "kinds.times__history"},
+    "pending": {
+        "given.g02", "given.g02__history", "given.g09", "given.g07__history",
+        "kinds.times__history",
+    },
     "applied": {"given.g07__history"},
-}
+}  # fmt: skip
 #: The dataset with a pending delete, whose views get a planted fault.
 FAULTY: Final = "kinds.types"
 _PLAIN: Final = {
