@@ -10,7 +10,9 @@ import sqlglot
 from botocore.exceptions import ClientError
 from sqlglot import exp
 
+from polynya.cli.main import main
 from polynya.lake.fold.shape import Shape
+from polynya.model.config.task import resolved
 from polynya.model.errors import ConflictError, OperationError
 from polynya.model.loader import load_project
 from polynya.model.types import parse_type
@@ -138,3 +140,23 @@ def test_another_writer_is_not_overwritten_blindly(project, monkeypatch) -> None
 
     assert lost.value.code == "POLYNYA-VIEW-002"
     assert len(answers) == 5
+
+
+def test_views_for_trino_read_the_table_in_a_catalog_of_their_choice(tmp_path) -> None:
+    [task] = load_project(write_project(tmp_path, users=USERS)).tasks
+    dataset = resolved(task, task.datasets[0])
+    hostile = 'la"ke`'
+
+    [found, *_] = trino_views(dataset, shape(), hostile)
+    tables = sqlglot.parse_one(found.sql, read="trino").find_all(exp.Table)
+
+    assert {table.catalog for table in tables if table.db} == {hostile}
+
+
+def test_only_views_for_trino_name_a_catalog(tmp_path, capsys) -> None:
+    write_project(tmp_path, users=USERS)
+
+    code = main(["views", "Shop.Users", "--catalog", "lake", "--project", str(tmp_path)])
+
+    assert code == 2
+    assert "only views for Trino name a catalog" in capsys.readouterr().err
