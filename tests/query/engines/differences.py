@@ -50,7 +50,8 @@ def _without_hash(view: View, table: pa.Table) -> pa.Table:
     if view.dataset != KEYED_BY_TIME or view.kind != "history":
         return table
     at = table.column_names.index("hdr__key_hash")
-    is_pending = pc.equal(table["hdr__store"], "CHANGES")
+    pending = table.filter(pc.equal(table["hdr__store"], "CHANGES"))["at"]
+    is_pending = pc.is_in(table["at"], pending.combine_chunks())
     hashes = pc.if_else(is_pending, pa.scalar(None, pa.binary()), table["hdr__key_hash"])
     return table.set_column(at, "hdr__key_hash", hashes)
 
@@ -72,8 +73,8 @@ DIFFERENCES = (
     ),
     Difference(
         ("Trino", "DuckDB"),
-        "`hdr__key_hash` of pending versions in History, where the key has a time, a number with a "
-        "fraction other than `decimal`, or a nested value",
+        "`hdr__key_hash` in History of records with pending changes, where the key has a time, a "
+        "number with a fraction other than `decimal`, or a nested value",
         "NULL until the apply",
         "the hash is of Spark's text of the key, and other engines write such values differently",
         _without_hash,
