@@ -14,8 +14,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.model.errors import ConflictError, OperationError
 from polynya.model.loader import load_project
 from polynya.model.types import parse_type
-from polynya.query.glue import DEFINITION, GluePublisher
-from polynya.query.views import trino_views
+from polynya.query.glue import DEFINITION, GluePublisher, athena_views
 from tests.aws import REGION, aws_server, client
 from tests.projects import aws_project, write_project
 
@@ -67,7 +66,7 @@ def test_only_functions_that_trino_has_are_used(project) -> None:
         shape(soft_delete=True),
         Shape((), shape().columns, append_only=True),
     ]
-    for view in [view for kind in kinds for view in trino_views(dataset, kind)]:
+    for view in [view for kind in kinds for view in athena_views(dataset, kind)]:
         tree = sqlglot.parse_one(view.sql, read="trino")
         used = {type(one).__name__ for one in tree.find_all(exp.Func)}
         assert used <= KNOWN, used - KNOWN
@@ -78,7 +77,8 @@ def test_only_functions_that_trino_has_are_used(project) -> None:
 def test_a_view_is_published_once_and_again_when_it_changes(project, endpoint) -> None:
     [dataset] = project.datasets()
     publisher = GluePublisher(project.target)
-    names = ["shop.users", "shop.users__changes", "shop.users__whdr", "shop.users__history"]
+    shown = ("", "__changes", "__current_stored", "__whdr", "__history", "__history_stored")
+    names = [f"shop.users{suffix}" for suffix in shown]
 
     assert publisher.stale(dataset, shape()) == names
     assert publisher.publish(dataset, shape()) == names

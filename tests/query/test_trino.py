@@ -12,7 +12,8 @@ from sqlglot import exp
 
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.loader import load_project
-from polynya.query.views import trino_views
+from polynya.model.names import Dialect
+from polynya.query.dialects import views_in
 from tests.lab.lab import Feed, Lab, drop, put
 
 pytestmark = pytest.mark.spark
@@ -24,7 +25,9 @@ def shown_by_trino(users: Feed, view: str) -> tuple[list[str], list[tuple[Any, .
     table = python_catalog(load_project(users.lab.project).target).load_table(
         (dataset.relations.internal_schema, dataset.relations.internal_table)
     )
-    [found] = [one for one in trino_views(dataset, shape) if one.name == view]
+    relations = dataset.relations
+    stored = Dialect.TRINO.quote(relations.internal_schema, relations.internal_table)
+    [found] = [one for one in views_in(Dialect.TRINO, dataset, shape, stored) if one.name == view]
     tree = sqlglot.parse_one(found.sql, read="trino")
     text = tree.transform(binary_hash).sql("duckdb")
     with duckdb.connect() as connection:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from enum import StrEnum
 
 from rich.table import Table
 
 from polynya.cli.context import Context, dataset_table
 from polynya.cli.exit_codes import ExitCode
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
-from polynya.model.names import quote_path
+from polynya.model.names import Dialect, quote_path
 
 
 def verify(dataset: str | None = None, /, *, context: Context) -> int:
@@ -166,54 +164,42 @@ def locate(dataset: str, /, *, context: Context) -> int:
     return ExitCode.OK
 
 
-class ViewEngine(StrEnum):
-    """An engine for which views can be written."""
+def views(dataset: str, /, *, engine: Dialect = Dialect.DUCKDB, context: Context) -> int:
+    """Print the statements that create the views of a dataset in another engine.
 
-    DUCKDB = "duckdb"
-    TRINO = "trino"
-
-
-def views(dataset: str, /, *, engine: ViewEngine = ViewEngine.DUCKDB, context: Context) -> int:
-    """Print the statements that create the live views of a dataset in another engine.
-
-    Like the views of `polynya query` they show pending changes. Views for DuckDB read one metadata
-    file: print them again to see later commits. Views for Trino read the table by its name; create
-    them again when columns of the dataset change. Needs no Java.
+    Like the views of `polynya query` they show pending changes; those called `…_stored` do not.
+    Views for DuckDB read one metadata file: print them again to see later commits. The others read
+    the table by its name; create them again when columns of the dataset change. Needs no Java.
 
     For example: `polynya views shop.users --engine duckdb`.
 
     Args:
         dataset: `schema.name`.
-        engine: `duckdb` or `trino`.
+        engine: whose SQL it is.
     """
     entry, table = dataset_table(context.load(tolerant=True), dataset)
     # Start-up time: PyIceberg and sqlglot.
     from polynya.lake.read.inspect import metadata_file, shape
-    from polynya.query.views import duckdb_views, trino_views
+    from polynya.query.dialects import create_view, views_in
 
-    table_shape = shape(table, entry.dataset)
-    statements = (
-        duckdb_views(entry.dataset, table_shape, metadata_file(table))
-        if engine is ViewEngine.DUCKDB
-        else trino_views(entry.dataset, table_shape)
+    relations = entry.dataset.relations
+    place = (
+        f"iceberg_scan({_text(metadata_file(table))})"
+        if engine is Dialect.DUCKDB
+        else engine.quote(
+            engine.fold(relations.internal_schema), engine.fold(relations.internal_table)
+        )
     )
-    schema = entry.dataset.relations.schema.lower()
+    made = views_in(engine, entry.dataset, shape(table, entry.dataset), place)
+    schema = relations.schema.lower() if engine is Dialect.DUCKDB else engine.fold(relations.schema)
     if not context.output.is_json:
-        context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)};")
-    for view in statements:
-        statement = _statement(schema, view.name, view.columns, view.sql, engine)
+        context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {engine.quote(schema)};")
+    for view in made:
+        statement = create_view(engine, engine.quote(schema, view.name), view)
         data = {"view": f"{schema}.{view.name}", "engine": engine, "sql": statement}
         context.output.result("view", data, statement + ";")
     return ExitCode.OK
 
 
-def _statement(
-    schema: str, name: str, columns: Mapping[str, object], sql: str, engine: ViewEngine
-) -> str:
-    # Trino has no list of names there, and knows names in lower case only.
-    names = f" ({', '.join(map(_quoted, columns))})" if engine is ViewEngine.DUCKDB else ""
-    return f"CREATE OR REPLACE VIEW {_quoted(schema)}.{_quoted(name)}{names} AS {sql}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -115,6 +115,4 @@ class ProjectViews:
 
 
 def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:
-    named = dataset.relations
-    views = (named.view, named.changes_view, named.history_view, named.headers_view)
-    return named.schema == schema and view in views
+    return dataset.relations.schema == schema and view in dataset.relations.views

@@ -16,7 +16,6 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
@@ -26,7 +25,7 @@ from pyiceberg.expressions import (
     LessThanOrEqual,
 )
 from pyiceberg.table import Table
-from sqlglot import exp
+from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from polynya.formats.values.arrow_types import arrow_type
@@ -39,6 +38,7 @@ from polynya.model.headers import Partition
 from polynya.model.names import quote_path
 from polynya.model.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
 from polynya.query.database import EmbeddedDatabase, cast_to
+from polynya.query.dialects import columns_of
 from polynya.query.expressions import distinct_names, is_key, quoted
 from polynya.query.stored_rows import (
     Batches,
@@ -49,7 +49,7 @@ from polynya.query.stored_rows import (
     where_holds,
 )
 from polynya.query.translate import NotEmbeddedError
-from polynya.query.views import columns_of, duckdb_sql, has_same_text, translated
+from polynya.query.views import duckdb_sql, has_same_text, trino_sql
 
 _SCHEMA: Final = "polynya"
 _STORED: Final = "stored"
@@ -124,7 +124,7 @@ class LiveRows:
     def batches(self) -> Batches:
         """The rows, in any order."""
         self._stored.plan({*self._shown_partitions, Partition.CHANGES})
-        if self._is_stored_as_shown and not self._stored.count({Partition.CHANGES}):
+        if self._is_stored_as_shown and not self._pending_rows:
             yield from self._quiet({Partition.CURRENT}, None)
             return
         if not self._view.folds:
@@ -143,6 +143,13 @@ class LiveRows:
         return pa.Table.from_batches(self.batches(), self.schema)
 
     @property
+    def _pending_rows(self) -> int:
+        """Pending changes that the view folds in."""
+        if self._live.view == self._live.dataset.relations.current_stored_view:
+            return 0
+        return self._stored.count({Partition.CHANGES})
+
+    @property
     def _is_coalesced(self) -> bool:
         return (
             self._live.shape.coalesce
@@ -152,7 +159,8 @@ class LiveRows:
     @property
     def _shown_partitions(self) -> frozenset[Partition]:
         """Where the rows are that the view shows of records without pending changes."""
-        if self._live.view == self._live.dataset.relations.history_view:
+        relations = self._live.dataset.relations
+        if self._live.view in {relations.history_view, relations.history_stored_view}:
             return frozenset({Partition.CURRENT, Partition.PRIOR})
         return frozenset({Partition.CURRENT})
 
@@ -161,7 +169,8 @@ class LiveRows:
         """Whether the view shows all rows of Current, and these columns as they are stored."""
         shape, relations = self._live.shape, self._live.dataset.relations
         return (
-            self._live.view in {relations.view, relations.headers_view}
+            self._live.view
+            in {relations.view, relations.headers_view, relations.current_stored_view}
             and not shape.append_only
             and not (shape.holds_deletes or shape.soft_delete)
             and shape.expired is None
@@ -275,9 +284,12 @@ def live_view(
     columns = {*narrow.columns, *names.intersection(h.HEADER_NAMES), h.PARTITION}
     if view == dataset.relations.changes_view:
         return LiveView(sql, frozenset(columns), frozenset(columns), _CHANGES, folds=False)
-    if shape.append_only:
+    if shape.append_only or view == dataset.relations.current_stored_view:
         current = frozenset({Partition.CURRENT})
         return LiveView(sql, frozenset(columns), frozenset(columns), current, folds=False)
+    if view == dataset.relations.history_stored_view:
+        versions = frozenset({Partition.CURRENT, Partition.PRIOR})
+        return LiveView(sql, frozenset(columns), frozenset(columns), versions, folds=False)
     if view == dataset.relations.history_view and shape.coalesce:
         _check_runs(shape)
     columns |= {h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL}
@@ -300,8 +312,8 @@ class _Types:
 def _compiled(text: str, types: _Types, stored: str) -> tuple[str, frozenset[str]]:
     """A view in DuckDB's SQL, and the columns that it names: parsing takes longer than reading."""
     try:
-        sql = duckdb_sql(translated("", text, types.shape).sql, stored, stored)
-        tree = sqlglot.parse_one(sql, read="duckdb")
+        sql = duckdb_sql(trino_sql(parse_one(text, read="spark"), types.shape), stored, stored)
+        tree = parse_one(sql, read="duckdb")
     except SqlglotError as error:
         raise NotEmbeddedError("no translation of the view") from error
     return sql, frozenset(column.name for column in tree.find_all(exp.Column))

@@ -33,8 +33,8 @@ from polynya.model.error_catalogue.capture import NOTHING_TO_COMPARE, TABLES_BEH
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote, quote_path
 from polynya.model.types import DataType
+from polynya.query.dialects import columns_of
 from polynya.query.translate import NotEmbeddedError
-from polynya.query.views import columns_of
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
 

@@ -122,15 +122,22 @@ _DELETED = f"({is_delete()})"
 def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
     """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
     table = bridged(shape, table)
+    headers = _current_headers(dataset)
+    stored = current_stored_view(shape, table, headers)
     views = {
-        dataset.relations.view: _young_current(shape, table, _current_headers(dataset)),
+        dataset.relations.view: _young_current(shape, table, headers),
         dataset.relations.changes_view: changes_view(shape, table),
+        dataset.relations.current_stored_view: _young(
+            shape, stored, (*headers, *_deleted_flag(shape))
+        ),
     }
     if dataset.relations.headers_view is not None:
         views[dataset.relations.headers_view] = _young_current(shape, table, CURRENT_HEADERS)
     if shape.history:
         view = history_view(shape, table)
         views[dataset.relations.history_view] = _young(shape, view, HISTORY_COLUMNS)
+        stored = history_stored_view(shape, table)
+        views[dataset.relations.history_stored_view] = _young(shape, stored, HISTORY_COLUMNS)
     return views
 
 
@@ -149,21 +156,27 @@ def _current_headers(dataset: ResolvedDataset) -> tuple[str, ...]:
 def shown_headers(dataset: ResolvedDataset, shape: Shape) -> dict[str, tuple[str, ...]]:
     """The columns behind the data columns of each view, by the name of the view."""
     relations = dataset.relations
-    flags = ("hdr__deleted",) if shape.soft_delete and not shape.append_only else ()
+    flags = _deleted_flag(shape)
     views = {
         relations.view: (*_current_headers(dataset), *flags),
         relations.changes_view: (*_EVENT_HEADERS, "hdr__store"),
+        relations.current_stored_view: (*_current_headers(dataset), *flags),
     }
     if relations.headers_view is not None:
         views[relations.headers_view] = (*CURRENT_HEADERS, *flags)
     if shape.history:
         views[relations.history_view] = HISTORY_COLUMNS
+        views[relations.history_stored_view] = HISTORY_COLUMNS
     return views
 
 
+def _deleted_flag(shape: Shape) -> tuple[str, ...]:
+    return ("hdr__deleted",) if shape.soft_delete and not shape.append_only else ()
+
+
 def _young_current(shape: Shape, table: str, headers: Sequence[str]) -> str:
-    more = ("hdr__deleted",) if shape.soft_delete and not shape.append_only else ()
-    return _young(shape, current_view(shape, table, headers), (*headers, *more))
+    view = current_view(shape, table, headers)
+    return _young(shape, view, (*headers, *_deleted_flag(shape)))
 
 
 def _young(shape: Shape, view: str, headers: Sequence[str]) -> str:
@@ -194,6 +207,16 @@ def changes_view(shape: Shape, table: str) -> str:
         f"SELECT {columns}, upper({h.PARTITION}) AS hdr__store FROM {table} "
         f"WHERE {within(Partition.CHANGES, Partition.RETAINED)}"
     )
+
+
+def current_stored_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
+    """Current as of the last apply: a scan of one partition."""
+    if shape.append_only:
+        return current_view(shape, table, headers)
+    columns = [*map(quote, shape.data), *headers]
+    if shape.soft_delete:
+        columns.append(f"{_DELETED} AS hdr__deleted")
+    return f"SELECT {', '.join(columns)} FROM {table} WHERE {live_current(shape)}"
 
 
 def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
@@ -258,11 +281,8 @@ def history_view(shape: Shape, table: str) -> str:
     steps = [*_touched_events(shape, table, stored), *fold(shape, "events")]
     data = ", ".join(map(quote, shape.data))
     quiet = (
-        f"SELECT {data}, {h.KEY_HASH}, {h.FROM_TIMESTAMP}, {h.TO_TIMESTAMP}, "
-        f"upper({h.PARTITION}) AS hdr__store, {h.OPERATION}, {_DELETED} AS hdr__deleted, "
-        f"coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}) AS {h.WAS_CURRENT_FROM}, "
-        f"{h.WAS_CURRENT_TO}, "
-        f"{STORED_SEQUENCE} AS __seq FROM {table} s {_without_pending(shape)} WHERE {stored}"
+        f"SELECT {_version_columns(shape)}, {STORED_SEQUENCE} AS __seq "
+        f"FROM {table} s {_without_pending(shape)} WHERE {stored}"
     )
     folded = (
         f"SELECT {data}, {key_hash(shape)}, __from, __to, "
@@ -277,6 +297,25 @@ def history_view(shape: Shape, table: str) -> str:
         columns = ", ".join([data, *HISTORY_COLUMNS])
         return f"{with_clause(steps)} SELECT {columns} FROM versions"
     return f"{with_clause([*steps, *_runs(shape)])} {_coalesced(shape)}"
+
+
+def history_stored_view(shape: Shape, table: str) -> str:
+    """All stored versions, each as it is stored: a scan of two partitions, without coalescing."""
+    stored = within(Partition.CURRENT, Partition.PRIOR)
+    if shape.replaces:
+        stored += f" AND NOT ({shape.is_record()})"
+    return f"SELECT {_version_columns(shape)} FROM {table} WHERE {stored}"
+
+
+def _version_columns(shape: Shape) -> str:
+    """Select list of the columns of History over stored versions."""
+    data = ", ".join(map(quote, shape.data))
+    return (
+        f"{data}, {h.KEY_HASH}, {h.FROM_TIMESTAMP}, {h.TO_TIMESTAMP}, "
+        f"upper({h.PARTITION}) AS hdr__store, {h.OPERATION}, {_DELETED} AS hdr__deleted, "
+        f"coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}) AS {h.WAS_CURRENT_FROM}, "
+        f"{h.WAS_CURRENT_TO}"
+    )
 
 
 def _without_pending(shape: Shape) -> str:

@@ -204,12 +204,13 @@ VIEW_NOT_TRANSLATED = ErrorEntry(
     OperationError,
     "POLYNYA-VIEW-004",
     title="a view has no translation",
-    message="the views of {relation} cannot be translated to Trino's SQL: {reason}",
+    message="the views of {relation} cannot be translated to the SQL of {engine}: {reason}",
     state=_TABLES_RIGHT,
-    fix="report it with the names and types of the columns",
-    page="The views are written for Spark and translated for Trino and Athena; something in this "
+    fix="leave the column out of the dataset with `except_columns`, or report it with the names "
+    "and types of the columns",
+    page="The views are written for Spark and translated for other engines; something in this "
     "dataset, most likely the name or the type of a column, has no translation. `polynya query` "
-    "has the views.",
+    "has the views, and so have the other engines.",
 )
 
 
