@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 
+from polynya import __version__
 from polynya.engine import session
 from polynya.engine.backlog import LandedReaders, copy_state_reader
 from polynya.engine.context import EngineContext, EngineHooks
@@ -14,6 +16,7 @@ from polynya.formats.begun import Begun
 from polynya.lake.apply import key_index
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
+from polynya.lake.read.catalog_views import OtherDialects
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.session import CATALOG, is_alive
 from polynya.lake.warehouse.check import cause_of, make_folder, refuse_unusable, refuse_unwritable
@@ -21,6 +24,7 @@ from polynya.lake.warehouse.readers import Readers
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.loader import LoadedProject
+from polynya.model.names import Dialect
 from polynya.observe.events import EventSink, discard
 from polynya.store.clock import SystemClock
 from polynya.store.places import store_at
@@ -60,11 +64,24 @@ def start_engine(
         begun=Begun(cache_root() / "begun", str(target.landing)),
         hooks=EngineHooks(
             publish_views=_glue_views(target),
+            other_dialects=None if target.on_glue else _other_dialects(),
             cause_of=lambda failure: cause_of(failure, target, CATALOG),
             is_alive=lambda: is_alive(spark),
             readers=Readers.of(target, SystemClock()).at_work,
         ),
     )
+
+
+def _other_dialects() -> OtherDialects:
+    """Writes the views for engines that read Iceberg views."""
+
+    def texts(dataset: ResolvedDataset, shape: Shape) -> Mapping[str, Mapping[Dialect, str]]:
+        # Start-up time: sqlglot.
+        from polynya.query.dialects import representations
+
+        return representations(dataset, shape)
+
+    return OtherDialects(f"{__version__}, sqlglot {version('sqlglot')}", texts)
 
 
 def _glue_views(target: ResolvedTarget) -> Callable[[ResolvedDataset, Shape], list[str]] | None:

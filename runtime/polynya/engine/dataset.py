@@ -282,7 +282,7 @@ class WorkingDataset:
         if not set(shape.data) - shape.hidden:
             # Of a stream only header columns are known so far: its first batch had no record.
             return
-        changed = publish_views(self.table, shape)
+        changed = publish_views(self.table, shape, self.context.hooks.other_dialects)
         if self.context.hooks.publish_views is None or not changed:
             return
         try:

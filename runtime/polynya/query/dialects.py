@@ -16,14 +16,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError, UnsupportedError
 
-from polynya.lake.fold.live_views import definitions, shown_headers
+from polynya.lake.fold.live_views import HEADER_TYPES, columns_of, definitions
 from polynya.lake.fold.shape import Shape
-from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.error_catalogue.operation import VIEW_NOT_TRANSLATED
+from polynya.model.errors import OperationError
 from polynya.model.names import Dialect, quote
 from polynya.model.promotion import storage_type
-from polynya.model.types import BINARY, BOOLEAN, STRING, TIMESTAMP, DataType
+from polynya.model.types import TIMESTAMP, DataType
 from polynya.query.views import duckdb_sql, duckdb_type, shown_type, trino_sql, trino_type
 from polynya.query.warehouses import (
     REDSHIFT,
@@ -60,22 +60,6 @@ _TYPES: Final[Mapping[Dialect, Callable[[DataType], str]]] = {
     Dialect.SNOWFLAKE: snowflake_type,
     Dialect.REDSHIFT: redshift_type,
     Dialect.DATABRICKS: str,
-}
-
-#: Header columns that a view may show next to the data.
-_HEADERS: Final[Mapping[str, DataType]] = {
-    h.KEY_HASH: BINARY,
-    h.FROM_TIMESTAMP: TIMESTAMP,
-    h.TO_TIMESTAMP: TIMESTAMP,
-    h.TIMESTAMP: TIMESTAMP,
-    h.INSERTED_TIMESTAMP: TIMESTAMP,
-    h.MODIFIED_TIMESTAMP: TIMESTAMP,
-    h.WAS_CURRENT_FROM: TIMESTAMP,
-    h.WAS_CURRENT_TO: TIMESTAMP,
-    h.CHANGE_IDENTIFIER: STRING,
-    h.OPERATION: STRING,
-    "hdr__store": STRING,
-    "hdr__deleted": BOOLEAN,
 }
 
 #: What the table is called in a text that is about to be translated.
@@ -115,6 +99,31 @@ def views_in(
         ) from error
 
 
+#: The dialects that readers of Iceberg views look for, beside Spark's.
+_READERS: Final = (Dialect.TRINO, Dialect.DUCKDB)
+
+
+def representations(dataset: ResolvedDataset, shape: Shape) -> dict[str, dict[Dialect, str]]:
+    """The texts of an Iceberg view beside Spark's: name of the view → dialect → SQL.
+
+    They read the internal table by schema and name, in the catalog of the view. A dialect to which
+    the dataset has no translation is missing.
+    """
+    schema, name = dataset.relations.internal_schema, dataset.relations.internal_table
+    names = definitions(dataset, shape, "")
+    texts: dict[str, dict[Dialect, str]] = {view: {} for view in names}
+    for dialect in _READERS:
+        table = dialect.quote(dialect.fold(schema), dialect.fold(name))
+        try:
+            views = views_in(dialect, dataset, shape, table)
+        except OperationError:
+            # Other engines say that the view has no text for them; `polynya views` says why.
+            continue
+        for view, made in zip(names, views, strict=True):
+            texts[view][dialect] = made.sql
+    return texts
+
+
 def create_view(dialect: Dialect, place: str, view: EngineView) -> str:
     """The statement that makes a view at an already quoted place, without a semicolon."""
     # DuckDB takes the names of the columns here; the texts of the others have them.
@@ -128,15 +137,6 @@ def create_view(dialect: Dialect, place: str, view: EngineView) -> str:
 def type_in(dialect: Dialect, datatype: DataType) -> str:
     """The type of a shown column in the SQL of an engine."""
     return _TYPES[dialect](datatype)
-
-
-def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
-    """Names and types of the columns of a view in their order; None for an unknown view."""
-    headers = shown_headers(dataset, shape).get(view)
-    if headers is None or not shape.columns:
-        return None
-    types = {**shape.columns, **{name: _HEADERS[name] for name in headers}}
-    return {name: storage_type(kind) for name, kind in types.items()}
 
 
 def _left_out(dialect: Dialect, shape: Shape) -> dict[str, DataType]:
@@ -166,7 +166,7 @@ def _translated(
     tree = sqlglot.parse_one(spark, read="spark")
     assert isinstance(tree, exp.Query)
     columns = {
-        column: storage_type(shape.columns.get(column) or _HEADERS[column])
+        column: storage_type(shape.columns.get(column) or HEADER_TYPES[column])
         for column in tree.named_selects
     }
     match dialect:

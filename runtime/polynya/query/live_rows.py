@@ -29,7 +29,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.lake.fold.live_views import definitions, reads_late_records_only
+from polynya.lake.fold.live_views import columns_of, definitions, reads_late_records_only
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import STORED_SEQUENCE
 from polynya.model import headers as h
@@ -38,7 +38,6 @@ from polynya.model.headers import Partition
 from polynya.model.names import quote_path
 from polynya.model.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
 from polynya.query.database import EmbeddedDatabase, cast_to
-from polynya.query.dialects import columns_of
 from polynya.query.expressions import distinct_names, is_key, quoted
 from polynya.query.stored_rows import (
     Batches,

@@ -14,8 +14,9 @@ it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from polynya.lake.fold.fold import (
     TRUNCATED,
@@ -42,6 +43,8 @@ from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.headers import Partition
 from polynya.model.names import quote
+from polynya.model.promotion import storage_type
+from polynya.model.types import BINARY, BOOLEAN, STRING, TIMESTAMP, DataType
 
 #: Whether a pending event may be older than something that was copied before it.
 MAY_BE_LATE = f"{h.COPY_CHANGE_IDENTIFIER} IS NULL"
@@ -113,6 +116,21 @@ CURRENT_HEADERS: tuple[str, ...] = (
     h.MODIFIED_TIMESTAMP,
     h.CHANGE_IDENTIFIER,
 )
+#: Types of the header columns that a view may show next to the data.
+HEADER_TYPES: Final[Mapping[str, DataType]] = {
+    h.KEY_HASH: BINARY,
+    h.FROM_TIMESTAMP: TIMESTAMP,
+    h.TO_TIMESTAMP: TIMESTAMP,
+    h.TIMESTAMP: TIMESTAMP,
+    h.INSERTED_TIMESTAMP: TIMESTAMP,
+    h.MODIFIED_TIMESTAMP: TIMESTAMP,
+    h.WAS_CURRENT_FROM: TIMESTAMP,
+    h.WAS_CURRENT_TO: TIMESTAMP,
+    h.CHANGE_IDENTIFIER: STRING,
+    h.OPERATION: STRING,
+    "hdr__store": STRING,
+    "hdr__deleted": BOOLEAN,
+}
 _EVENT_HEADERS = (h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP, h.KEY_HASH, h.INSERTED_TIMESTAMP)
 #: Property of a published view that holds its definition.
 DEFINITION = "polynya.definition"
@@ -168,6 +186,15 @@ def shown_headers(dataset: ResolvedDataset, shape: Shape) -> dict[str, tuple[str
         views[relations.history_view] = HISTORY_COLUMNS
         views[relations.history_stored_view] = HISTORY_COLUMNS
     return views
+
+
+def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
+    """Names and types of the columns of a view in their order; None for an unknown view."""
+    headers = shown_headers(dataset, shape).get(view)
+    if headers is None or not shape.columns:
+        return None
+    types = {**shape.columns, **{name: HEADER_TYPES[name] for name in headers}}
+    return {name: storage_type(kind) for name, kind in types.items()}
 
 
 def _deleted_flag(shape: Shape) -> tuple[str, ...]:
