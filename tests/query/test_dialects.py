@@ -90,6 +90,7 @@ ROWS = [
     row("quarantine", 0, "I", 0),
 ]
 
+QUICK = {"history", "looks"}
 SHAPES = {
     "history": Shape(("Id",), NESTED, history=True),
     "hard deletes": Shape(("Id",), NESTED, holds_deletes=True),
@@ -121,19 +122,29 @@ def text_of(dialect: Dialect, shape: Shape, view: str) -> str:
     return found.sql
 
 
-def assert_same_rows(dialect: Dialect, shape: Shape) -> None:
-    if dialect is Dialect.REDSHIFT:
-        shape = replace(shape, columns={k: v for k, v in shape.columns.items() if k in FLAT})
+def flat(shape: Shape) -> Shape:
+    """The shape without nested columns, as Redshift's views have it."""
+    return replace(shape, columns={name: FLAT[name] for name in shape.columns if name in FLAT})
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.slow) for kind in SHAPES]
+)
+def test_each_dialect_shows_the_same_rows(kind: str) -> None:
+    shape = SHAPES[kind]
     for view in definitions(DATASET, shape, "t"):
-        wanted = rows_in(Dialect.TRINO, text_of(Dialect.TRINO, shape, view), shape, stored(shape))
-        assert rows_in(dialect, text_of(dialect, shape, view), shape, stored(shape)) == wanted
-        assert wanted or view != RELATIONS.view
-
-
-@pytest.mark.parametrize("kind", SHAPES)
-@pytest.mark.parametrize("dialect", [one for one in TRANSLATED if one is not Dialect.TRINO])
-def test_each_dialect_shows_the_same_rows(dialect: Dialect, kind: str) -> None:
-    assert_same_rows(dialect, SHAPES[kind])
+        wanted = {
+            one: rows_in(Dialect.TRINO, text_of(Dialect.TRINO, one_shape, view), one_shape, rows)
+            for one, one_shape, rows in (
+                ("nested", shape, stored(shape)), ("flat", flat(shape), stored(flat(shape)))
+            )
+        }  # fmt: skip
+        assert wanted["flat"] or view != RELATIONS.view
+        for dialect in set(TRANSLATED) - {Dialect.TRINO}:
+            is_flat = dialect is Dialect.REDSHIFT
+            own = flat(shape) if is_flat else shape
+            shown = rows_in(dialect, text_of(dialect, own, view), own, stored(own))
+            assert shown == wanted["flat" if is_flat else "nested"], (dialect, view)
 
 
 #: What a translation gets wrong most easily: the order, NULL in comparisons, which rows count.
@@ -161,9 +172,7 @@ def test_a_mistranslation_would_be_noticed(dialect: Dialect) -> None:
 
 @pytest.mark.parametrize("dialect", TRANSLATED)
 def test_statements_parse_and_name_their_columns(dialect: Dialect) -> None:
-    for shape in SHAPES.values():
-        if dialect is Dialect.REDSHIFT and (shape.looks or shape.coalesce):
-            shape = replace(shape, columns=FLAT)
+    for shape in (SHAPES["coalesced"], SHAPES["hard deletes"]):
         for view in views_in(dialect, DATASET, shape, dialect.quote("s", "it's `odd`\"")):
             made = create_view(dialect, dialect.quote("Shop", view.name), view)
             if dialect is Dialect.REDSHIFT:
@@ -172,7 +181,7 @@ def test_statements_parse_and_name_their_columns(dialect: Dialect) -> None:
             sqlglot.parse_one(made, read=dialect)
             tree = sqlglot.parse_one(view.sql, read=dialect)
             if dialect not in {Dialect.DUCKDB, Dialect.DATABRICKS}:
-                assert tree.named_selects == [dialect.fold(name) for name in view.columns]
+                assert tree.named_selects == list(view.columns)
             assert all(type_in(dialect, kind) for kind in view.columns.values())
 
 

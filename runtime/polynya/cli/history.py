@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from polynya.cli.context import Context, dataset_table
+from polynya.cli.context import CommandContext, Context, dataset_table
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.status import chosen_entries
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
+from polynya.model.errors import OperationError
 from polynya.model.names import Dialect, quote_path
+
+if TYPE_CHECKING:
+    from polynya.engine.inventory import ProjectTable
 
 
 def verify(dataset: str | None = None, /, *, context: Context) -> int:
@@ -164,41 +170,67 @@ def locate(dataset: str, /, *, context: Context) -> int:
     return ExitCode.OK
 
 
-def views(dataset: str, /, *, engine: Dialect = Dialect.DUCKDB, context: Context) -> int:
-    """Print the statements that create the views of a dataset in another engine.
+def views(*datasets: str, engine: tuple[Dialect, ...] = (), context: Context) -> int:
+    """Print the statements that create the views of datasets in another engine.
 
     Like the views of `polynya query` they show pending changes; those called `…_stored` do not.
     Views for DuckDB read one metadata file: print them again to see later commits. The others read
-    the table by its name; create them again when columns of the dataset change. Needs no Java.
+    the table by its name; create them again when columns of the dataset change. With `--json` each
+    view comes with its dialect and its columns: a listing for catalogs that hold no views. Needs no
+    Java.
 
     For example: `polynya views shop.users --engine duckdb`.
 
     Args:
-        dataset: `schema.name`.
-        engine: whose SQL it is.
+        datasets: names or globs, with or without their schema. Default: all.
+        engine: whose SQL it is; may be given several times. Default: `duckdb`.
     """
-    entry, table = dataset_table(context.load(tolerant=True), dataset)
+    entries = [entry for entry in chosen_entries(context, datasets) if not entry.is_ledger]
+    code = int(ExitCode.OK)
+    for entry in entries:
+        if entry.table is None and datasets:
+            message = f"nothing was copied to `{entry.name}` yet"
+            raise WRONG_USAGE(message, fix="`polynya run --once`")
+        for dialect in engine or (Dialect.DUCKDB,):
+            try:
+                _print_views(context, entry, dialect)
+            except OperationError as error:
+                context.output.error(error)
+                code = max(code, error.exit_code)
+    return code
+
+
+def _print_views(context: CommandContext, entry: ProjectTable, engine: Dialect) -> None:
     # Start-up time: PyIceberg and sqlglot.
     from polynya.lake.read.inspect import metadata_file, shape
-    from polynya.query.dialects import create_view, views_in
+    from polynya.query.dialects import create_view, type_in, views_in
 
+    if entry.table is None:
+        return
     relations = entry.dataset.relations
-    place = (
-        f"iceberg_scan({_text(metadata_file(table))})"
-        if engine is Dialect.DUCKDB
-        else engine.quote(
-            engine.fold(relations.internal_schema), engine.fold(relations.internal_table)
-        )
-    )
-    made = views_in(engine, entry.dataset, shape(table, entry.dataset), place)
-    schema = relations.schema.lower() if engine is Dialect.DUCKDB else engine.fold(relations.schema)
+    names = (relations.internal_schema, relations.internal_table)
+    schema, table = relations.schema.lower(), f"iceberg_scan({_text(metadata_file(entry.table))})"
+    if engine is not Dialect.DUCKDB:
+        schema, table = engine.fold(relations.schema), engine.quote(*map(engine.fold, names))
     if not context.output.is_json:
         context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {engine.quote(schema)};")
-    for view in made:
+    for view in views_in(engine, entry.dataset, shape(entry.table, entry.dataset), table):
         statement = create_view(engine, engine.quote(schema, view.name), view)
-        data = {"view": f"{schema}.{view.name}", "engine": engine, "sql": statement}
+        data = {
+            "view": f"{schema}.{view.name}",
+            "engine": engine,
+            "columns": [
+                {"name": name, "type": type_in(engine, kind)} for name, kind in view.columns.items()
+            ],
+            "left_out": list(view.left_out),
+            "sql": statement,
+        }
         context.output.result("view", data, statement + ";")
-    return ExitCode.OK
+        if view.left_out:
+            context.output.note(
+                f"{schema}.{view.name} lacks columns that {engine} cannot show: "
+                f"{', '.join(view.left_out)}"
+            )
 
 
 def _text(text: str) -> str:

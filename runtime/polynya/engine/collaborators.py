@@ -64,7 +64,7 @@ def start_engine(
         begun=Begun(cache_root() / "begun", str(target.landing)),
         hooks=EngineHooks(
             publish_views=_glue_views(target),
-            other_dialects=None if target.on_glue else _other_dialects(),
+            other_dialects=None if target.on_glue else other_dialects(),
             cause_of=lambda failure: cause_of(failure, target, CATALOG),
             is_alive=lambda: is_alive(spark),
             readers=Readers.of(target, SystemClock()).at_work,
@@ -72,7 +72,7 @@ def start_engine(
     )
 
 
-def _other_dialects() -> OtherDialects:
+def other_dialects() -> OtherDialects:
     """Writes the views for engines that read Iceberg views."""
 
     def texts(dataset: ResolvedDataset, shape: Shape) -> Mapping[str, Mapping[Dialect, str]]:

@@ -39,8 +39,8 @@ from polynya.query.warehouses import (
 class EngineView:
     """A view in the SQL of one engine.
 
-    `columns` are the names and types of its columns in their order. `left_out` are columns of the
-    dataset that the engine's views cannot show, with their types.
+    `columns` are its columns, as it names them, with their types and in their order. `left_out` are
+    columns of the dataset that the engine's views cannot show.
     """
 
     name: str
@@ -178,7 +178,10 @@ def _translated(
             text = in_warehouse(warehouse, _placed(tree, table), shape)
         case _:
             text = trino_sql(_placed(tree, table), shape)
-    return dialect.fold(name), columns, _shown(dialect, columns, text)
+    shown = {dialect.fold(column): kind for column, kind in columns.items()}
+    if len(shown) < len(columns):
+        raise UnsupportedError(f"two columns whose names differ in case only, of {list(columns)}")
+    return dialect.fold(name), shown, _shown(dialect, columns, text)
 
 
 def _placed(tree: exp.Query, table: str) -> exp.Query:
