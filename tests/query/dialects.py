@@ -53,6 +53,8 @@ def _binary_hash(node: exp.Expr) -> exp.Expr:
     """DuckDB's `sha1` gives the hash as text."""
     if isinstance(node, exp.SHA1Digest):
         return exp.Unhex(this=exp.SHA(this=node.this.copy()))
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "FROM_HEX":
+        return exp.Unhex(this=node.expressions[0].copy())
     if isinstance(node, exp.Unhex):
         return node
     if isinstance(node, exp.SHA) and not isinstance(node.parent, exp.Unhex):

@@ -73,16 +73,18 @@ def create_views(
     texts: Mapping[str, Mapping[Dialect, str]] | None = None
     for name, sql in definitions(dataset, shape, internal_path(spark, dataset)).items():
         place = _place(spark, quote_path(view_catalog(spark), dataset.relations.schema, name))
-        properties = {DEFINITION: definition_of(shape, sql, stored)}
+        wanted = {DEFINITION: definition_of(shape, sql, stored)}
         if others is not None:
-            properties[TRANSLATED_BY] = others.version
-        if _has(place, properties):
+            wanted[TRANSLATED_BY] = others.version
+        if _has(place, wanted):
             continue
         if texts is None:
             texts = {} if others is None else others.texts(dataset, shape)
         more = texts.get(name, {})
         # A dialect goes only where its text cannot be written any more: it would be a wrong one.
-        properties[_MAY_DROP] = "false" if more else "true"
+        may_drop = "false" if more else "true"
+        # A new version keeps each property of the one before that it does not have itself.
+        properties = {TRANSLATED_BY: "", **wanted, _MAY_DROP: may_drop}
         schema = _schema(spark, dataset, shape, name, sql if stored is not None else None)
         _replace(spark, place, schema, {Dialect.SPARK: sql, **more}, properties)
         published.append(f"{dataset.relations.schema}.{name}")
