@@ -63,7 +63,7 @@ def _binary_hash(node: exp.Expr) -> exp.Expr:
 
 
 def comparable(value: Any) -> Any:
-    """Some views show instants as times of UTC without a zone; maps come in any order."""
+    """Some views show instants as times of UTC without a zone; maps and fields have no order."""
     if isinstance(value, datetime) and value.tzinfo:
         return value.astimezone(UTC).replace(tzinfo=None)
     if isinstance(value, dict):

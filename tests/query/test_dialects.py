@@ -100,6 +100,7 @@ SHAPES = {
     "coalesced": Shape(("Id",), FLAT, history=True, coalesce=True, tracked=("name", "blob")),
     "append only": Shape((), NESTED, append_only=True),
     "rows that leave": Shape(("Id",), FLAT, expired=("at", moment(5))),
+    "days that leave": Shape(("Id",), FLAT, expired=("wall", datetime(2026, 2, 3, 5, tzinfo=UTC))),
     "a key of several columns": Shape(("Id", "name"), FLAT, history=True),
 }
 

@@ -16,7 +16,7 @@ from polynya.model.names import Dialect
 from polynya.query.dialects import views_in
 from tests.lab.lab import Lab, Look, drop, put
 from tests.lab.landed import LandedTable
-from tests.query.test_trino import comparable
+from tests.query.dialects import comparable
 
 pytestmark = pytest.mark.spark
 EXTENSIONS = str(Path(next(iter(duckdb_ext.__path__))) / "extensions")

@@ -23,7 +23,7 @@ from polynya.model.error_catalogue.operation import VIEW_NOT_TRANSLATED
 from polynya.model.errors import OperationError
 from polynya.model.names import Dialect, quote
 from polynya.model.promotion import storage_type
-from polynya.model.types import TIMESTAMP, DataType
+from polynya.model.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType
 from polynya.query.views import duckdb_sql, duckdb_type, shown_type, trino_sql, trino_type
 from polynya.query.warehouses import (
     REDSHIFT,
@@ -169,6 +169,7 @@ def _translated(
         column: storage_type(shape.columns.get(column) or HEADER_TYPES[column])
         for column in tree.named_selects
     }
+    _compare_in_utc(tree, shape)
     match dialect:
         case Dialect.DUCKDB:
             athena = _shown(Dialect.ATHENA, columns, trino_sql(tree, shape))
@@ -182,6 +183,18 @@ def _translated(
     if len(shown) < len(columns):
         raise UnsupportedError(f"two columns whose names differ in case only, of {list(columns)}")
     return dialect.fold(name), shown, _shown(dialect, columns, text)
+
+
+def _compare_in_utc(tree: exp.Query, shape: Shape) -> None:
+    """Compare the age of a date or of a time without a zone in UTC, whatever zone a session has."""
+    if shape.expired is None or shape.columns[shape.expired[0]] not in {DATE, TIMESTAMP_NTZ}:
+        return
+    for older in list(tree.find_all(exp.LT)):
+        age, before = older.this, older.expression
+        if isinstance(age, exp.Cast) and age.this.name == shape.expired[0]:
+            time = exp.Literal.string(before.this.name.removesuffix("+00:00"))
+            for side, value in (("this", age.this), ("expression", time)):
+                older.set(side, exp.cast(value, exp.DataType.Type.TIMESTAMPNTZ))
 
 
 def _placed(tree: exp.Query, table: str) -> exp.Query:

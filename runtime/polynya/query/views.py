@@ -133,6 +133,8 @@ def _trino_node(node: exp.Expr, shape: Shape) -> exp.Expr:  # noqa: PLR0911 - on
             return exp.Cast(this=node.this, to=node.args["to"])
         case exp.DataType(this=exp.DataType.Type.TIMESTAMPTZ):
             return _type("timestamp(6) with time zone")
+        case exp.DataType(this=exp.DataType.Type.TIMESTAMPNTZ):
+            return _type("timestamp(6)")
         case exp.Unhex():
             return _trino(_key_hash(shape))
         case exp.SHA():
