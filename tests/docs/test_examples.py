@@ -21,7 +21,8 @@ from tests.lab.commands import fresh_session, use_everywhere
 
 #: Pages whose sessions take more than half of the time of all: with `make test-slow`.
 SLOW = (
-    "capture.md", "extracts.md", "operations.md", "other-engines.md", "rebuild.md", "reload.md",
+    "capture.md", "extracts.md", "operations.md", "other-engines.md", "read-duckdb.md",
+    "read-python.md", "read-spark.md", "read-trino.md", "rebuild.md", "reload.md",
     "schema-changes.md",
 )  # fmt: skip
 #: One fault in each block.

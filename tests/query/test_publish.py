@@ -10,10 +10,14 @@ import sqlglot
 from botocore.exceptions import ClientError
 from sqlglot import exp
 
+from polynya.cli.main import main
 from polynya.lake.fold.shape import Shape
+from polynya.model.config.task import resolved
 from polynya.model.errors import ConflictError, OperationError
 from polynya.model.loader import load_project
+from polynya.model.names import Dialect
 from polynya.model.types import parse_type
+from polynya.query.dialects import views_in
 from polynya.query.glue import DEFINITION, GluePublisher, athena_views
 from tests.aws import REGION, aws_server, client
 from tests.projects import aws_project, write_project
@@ -138,3 +142,24 @@ def test_another_writer_is_not_overwritten_blindly(project, monkeypatch) -> None
 
     assert lost.value.code == "POLYNYA-VIEW-002"
     assert len(answers) == 5
+
+
+def test_views_for_trino_read_the_table_in_a_catalog_of_their_choice(tmp_path) -> None:
+    [task] = load_project(write_project(tmp_path, users=USERS)).tasks
+    dataset = resolved(task, task.datasets[0])
+    hostile = 'la"ke`'
+
+    place = Dialect.TRINO.quote(hostile, "shop_internal", "users_internal")
+    [found, *_] = views_in(Dialect.TRINO, dataset, shape(), place)
+    tables = sqlglot.parse_one(found.sql, read="trino").find_all(exp.Table)
+
+    assert {table.catalog for table in tables if table.db} == {hostile}
+
+
+def test_views_for_duckdb_name_no_catalog(tmp_path, capsys) -> None:
+    write_project(tmp_path, users=USERS)
+
+    code = main(["views", "Shop.Users", "--catalog", "lake", "--project", str(tmp_path)])
+
+    assert code == 2
+    assert "views for DuckDB name no catalog" in capsys.readouterr().err

@@ -170,7 +170,12 @@ def locate(dataset: str, /, *, context: Context) -> int:
     return ExitCode.OK
 
 
-def views(*datasets: str, engine: tuple[Dialect, ...] = (), context: Context) -> int:
+def views(
+    *datasets: str,
+    engine: tuple[Dialect, ...] = (),
+    catalog: str | None = None,
+    context: Context,
+) -> int:
     """Print the statements that create the views of datasets in another engine.
 
     Like the views of `polynya query` they show pending changes; those called `…_stored` do not.
@@ -179,12 +184,16 @@ def views(*datasets: str, engine: tuple[Dialect, ...] = (), context: Context) ->
     view comes with its dialect and its columns: a listing for catalogs that hold no views. Needs no
     Java.
 
-    For example: `polynya views shop.users --engine duckdb`.
+    For example: `polynya views shop.users --engine trino --catalog polynya`.
 
     Args:
         datasets: names or globs, with or without their schema. Default: all.
         engine: whose SQL it is; may be given several times. Default: `duckdb`.
+        catalog: the catalog, or database, of the engine that has the tables. Default: that of the
+            session which creates the views.
     """
+    if catalog is not None and Dialect.DUCKDB in (engine or (Dialect.DUCKDB,)):
+        raise WRONG_USAGE("views for DuckDB name no catalog", fix="add `--engine trino`")
     entries = [entry for entry in chosen_entries(context, datasets) if not entry.is_ledger]
     code = int(ExitCode.OK)
     for entry in entries:
@@ -193,14 +202,16 @@ def views(*datasets: str, engine: tuple[Dialect, ...] = (), context: Context) ->
             raise WRONG_USAGE(message, fix="`polynya run --once`")
         for dialect in engine or (Dialect.DUCKDB,):
             try:
-                _print_views(context, entry, dialect)
+                _print_views(context, entry, dialect, catalog)
             except OperationError as error:
                 context.output.error(error)
                 code = max(code, error.exit_code)
     return code
 
 
-def _print_views(context: CommandContext, entry: ProjectTable, engine: Dialect) -> None:
+def _print_views(
+    context: CommandContext, entry: ProjectTable, engine: Dialect, catalog: str | None
+) -> None:
     # Start-up time: PyIceberg and sqlglot.
     from polynya.lake.read.inspect import metadata_file, shape
     from polynya.query.dialects import create_view, type_in, views_in
@@ -208,10 +219,13 @@ def _print_views(context: CommandContext, entry: ProjectTable, engine: Dialect) 
     if entry.table is None:
         return
     relations = entry.dataset.relations
-    names = (relations.internal_schema, relations.internal_table)
+    names = (engine.fold(relations.internal_schema), engine.fold(relations.internal_table))
     schema, table = relations.schema.lower(), f"iceberg_scan({_text(metadata_file(entry.table))})"
     if engine is not Dialect.DUCKDB:
-        schema, table = engine.fold(relations.schema), engine.quote(*map(engine.fold, names))
+        schema, table = (
+            engine.fold(relations.schema),
+            engine.quote(*filter(None, (catalog, *names))),
+        )
     if not context.output.is_json:
         context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {engine.quote(schema)};")
     for view in views_in(engine, entry.dataset, shape(entry.table, entry.dataset), table):
