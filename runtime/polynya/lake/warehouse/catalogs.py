@@ -48,7 +48,10 @@ _SCHEMA: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A table or a view of the catalog; `metadata` is where its metadata file is."""
+    """A table or a view of the catalog; `metadata` is where its metadata file is.
+
+    "" where only loading it says so: in a list of a REST catalog.
+    """
 
     namespace: str
     name: str

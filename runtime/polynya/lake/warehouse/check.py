@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -128,14 +128,22 @@ def lies_in(location: str, folder: Path) -> bool:
 _NAMED_TABLES = 3
 
 
-def entries_of(target: ResolvedTarget, catalog: str) -> list[CatalogEntry]:
+def entries_of(
+    target: ResolvedTarget, catalog: str, schemas: Collection[str] = ()
+) -> list[CatalogEntry]:
     """Everything that the catalog of a target holds, in a file or on a server.
 
+    Of a REST catalog, which may be large, only what is in `schemas`, in the order of their names.
     Raises DependencyError when it cannot be read.
     """
     file = catalog_file(target)
     if file is not None:
         return entries(file, catalog)
+    if target.rest is not None:
+        # Start-up time: PyIceberg, which no other catalog needs for this.
+        from polynya.lake.warehouse.served import served_entries
+
+        return served_entries(target, catalog, schemas)
     if target.database is None:
         return []
     # Start-up time: the driver, which no other catalog needs.
@@ -151,6 +159,9 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
     because the folder was copied or moved. Nothing is known against a catalog on Glue.
     """
     file, warehouse = catalog_file(target), target.warehouse
+    if target.rest is not None:
+        _refuse_other_served(target, catalog)
+        return
     entries = entries_of(target, catalog)
     if not isinstance(warehouse, Path) or target.on_glue:
         return
@@ -168,6 +179,19 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
             why=f"the warehouse of the target is {warehouse}",
             tables=_names(away),
         )
+
+
+def _refuse_other_served(target: ResolvedTarget, catalog: str) -> None:
+    """Raise when a folder has tables and the REST catalog of the target does not know the first."""
+    warehouse = target.warehouse
+    found = next(tables_in(warehouse), None) if isinstance(warehouse, Path) else None
+    if found is None or not isinstance(warehouse, Path):
+        return
+    # Start-up time: PyIceberg, which no other catalog needs for this.
+    from polynya.lake.warehouse.served import serves
+
+    if not serves(target, catalog, found[0], found[1]):
+        raise _lost(None, target, warehouse)
 
 
 def refuse_incomplete(target: ResolvedTarget, catalog: str) -> None:
@@ -196,11 +220,12 @@ def _names(tables: Sequence[CatalogEntry]) -> str:
 
 def _lost(file: Path | None, target: ResolvedTarget, warehouse: Path) -> OperationError:
     if file is None:
-        fix = "restore the database, or name the one that has the tables; to start from scratch, "
+        does_not = "is empty" if target.rest is None else "does not have the tables"
+        fix = "restore the catalog, or name the one that has the tables; to start from scratch, "
         return CATALOG_LOST(
             where=f"target {target.name}",
             fix=f"{fix}remove {warehouse}",
-            is_what="is empty",
+            is_what=does_not,
         )
     is_what = "is empty" if file.exists() else "is missing"
     return CATALOG_LOST(where=str(file), is_what=is_what, warehouse=warehouse)
