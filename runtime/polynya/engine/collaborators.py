@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from polynya.engine import session
 from polynya.engine.backlog import LandedReaders, copy_state_reader
 from polynya.engine.context import EngineContext, EngineHooks
+from polynya.engine.inventory import internal_schemas
 from polynya.engine.policy import ApplyMode
 from polynya.formats.begun import Begun
 from polynya.lake.apply import key_index
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
-from polynya.lake.spark.cache import cache_root
+from polynya.lake.spark.cache import cache_root, write_atomically
 from polynya.lake.spark.session import CATALOG, is_alive
 from polynya.lake.warehouse.check import cause_of, make_folder, refuse_unusable, refuse_unwritable
 from polynya.lake.warehouse.readers import Readers
@@ -44,6 +47,7 @@ def start_engine(
     if isinstance(target.warehouse, Path):
         make_folder(target.warehouse)
         refuse_unwritable(target.warehouse)
+    _refuse_unconditional(project)
     spark = session.start_spark(project, long_lived=long_lived)
     landed_readers = LandedReaders(copy_state_reader(spark))
     # A file that cannot be read may hold an unknown table.
@@ -65,6 +69,26 @@ def start_engine(
             readers=Readers.of(target, SystemClock()).at_work,
         ),
     )
+
+
+def _refuse_unconditional(project: LoadedProject) -> None:
+    """Try once on this machine whether a REST catalog refuses commits on an old snapshot.
+
+    Raises OperationError when it takes them (POLYNYA-LAKE-065).
+    """
+    target, schemas = project.target, sorted(internal_schemas(project))
+    if target.rest is None or not schemas:
+        return
+    name = hashlib.sha256(target.rest.text.encode()).hexdigest()[:32]
+    proven = cache_root() / "catalogs" / name
+    if proven.exists():
+        return
+    # Start-up time: PyIceberg's writers.
+    from polynya.lake.warehouse.probe import probe_commits
+
+    probe_commits(target, CATALOG, schemas[0])
+    with suppress(OSError):
+        write_atomically(proven, target.rest.text)
 
 
 def _glue_views(target: ResolvedTarget) -> Callable[[ResolvedDataset, Shape], list[str]] | None:

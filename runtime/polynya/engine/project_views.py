@@ -98,12 +98,18 @@ class ProjectViews:
         if (
             place is None
             or text is None
-            or self._definition(place) != definition_of(live.shape, text)
+            or self._definition(name, place) != definition_of(live.shape, text)
         ):
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
-    def _definition(self, metadata: str) -> str | None:
+    def _definition(self, name: str, metadata: str) -> str | None:
         """The definition in the metadata file of a view; None where there is none to read."""
+        target = self._project.target
+        if target.rest is not None:
+            # Start-up time: PyIceberg's client, which no other catalog needs.
+            from polynya.lake.warehouse.served import view_property
+
+            return view_property(target, CATALOG, name, DEFINITION)
         try:
             reader = load_file_io(dict(self.tables.properties), metadata)
             with reader.new_input(metadata).open() as file:

@@ -48,6 +48,8 @@ _LOGIN_ERRORS: Final = (
     exceptions.OAuthError,
     exceptions.AuthorizationExpiredError,
 )
+#: What reading an answer raises that is not what the protocol says.
+_GARBAGE: Final = (ValidationError, ValueError, TypeError, LookupError, AttributeError)
 _SERVER_ERRORS: Final = (
     exceptions.ServerError,
     exceptions.ServiceUnavailableError,
@@ -111,6 +113,9 @@ class ServedCatalog(RestCatalog):
         path = self._split_identifier_for_path((namespace, name))
         url = self.url(f"namespaces/{path['namespace']}/views/{path['table']}")
         answer = self._session.get(url)
+        if answer.status_code == requests.codes.unauthorized:
+            self._refresh_token()
+            answer = self._session.get(url)
         if answer.status_code == requests.codes.not_found:
             return None
         answer.raise_for_status()
@@ -166,7 +171,9 @@ def rest_error(error: BaseException, access: RestAccess | None = None) -> Polyny
         return CATALOG_SERVICE_UNREACHABLE(where=where, why=why)
     if isinstance(error, requests.RequestException | exceptions.RESTError):
         return CATALOG_SERVICE_UNUSABLE(where=where, reason=why)
-    if access is not None and isinstance(error, ValidationError | ValueError | TypeError):
+    if access is not None and isinstance(
+        error, ValidationError | ValueError | TypeError | LookupError | AttributeError
+    ):
         reason = "its answer is not one of Iceberg's REST protocol"
         return CATALOG_SERVICE_UNUSABLE(where=where, reason=reason)
     return None
@@ -231,6 +238,15 @@ def served_entries(
                     for *_, view in sorted(catalog.list_views(schema)):
                         found.append(CatalogEntry(schema, view, "", is_view=True))
     return found
+
+
+def view_property(target: ResolvedTarget, name: str, view: str, key: str) -> str | None:
+    """A property of a view, `schema.view`; None without it. Raises as `asked`."""
+    assert target.rest is not None, "the catalog is behind REST"
+    with asked(target.rest):
+        found = served(target, name).view_response(*view.split(".", 1))
+        value = None if found is None else found["metadata"].get("properties", {}).get(key)
+    return None if value is None else str(value)
 
 
 def serves(target: ResolvedTarget, name: str, schema: str, table: str) -> bool:
