@@ -20,6 +20,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.cache import cache_root, write_atomically
 from polynya.lake.spark.session import CATALOG, is_alive
 from polynya.lake.warehouse.check import cause_of, make_folder, refuse_unusable, refuse_unwritable
+from polynya.lake.warehouse.moved import FOLDER, refuse_moved
 from polynya.lake.warehouse.readers import Readers
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
@@ -47,6 +48,7 @@ def start_engine(
     if isinstance(target.warehouse, Path):
         make_folder(target.warehouse)
         refuse_unwritable(target.warehouse)
+    refuse_moved_tables(target, internal_schemas(project))
     _refuse_unconditional(project)
     spark = session.start_spark(project, long_lived=long_lived)
     landed_readers = LandedReaders(copy_state_reader(spark))
@@ -66,9 +68,19 @@ def start_engine(
             publish_views=_glue_views(target),
             cause_of=lambda failure: cause_of(failure, target, CATALOG),
             is_alive=lambda: is_alive(spark),
+            may_create=lambda dataset: refuse_moved_tables(
+                target, {dataset.relations.internal_schema}
+            ),
             readers=Readers.of(target, SystemClock()).at_work,
         ),
     )
+
+
+def refuse_moved_tables(target: ResolvedTarget, schemas: set[str]) -> None:
+    """Raise OperationError when another catalog has the tables of a schema, or is getting them."""
+    if isinstance(target.warehouse, Path) and not (target.warehouse / FOLDER).is_dir():
+        return
+    refuse_moved(store_at(target.warehouse, target.aws), target, schemas)
 
 
 def _refuse_unconditional(project: LoadedProject) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, entries
+from polynya.lake.warehouse.moved import FOLDER, refuse_moved
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.machine import ACCESS_DENIED, DISK_FULL
 from polynya.model.error_catalogue.warehouse import (
@@ -30,6 +31,7 @@ from polynya.model.errors import (
     SuspendedError,
     TaskStoppedError,
 )
+from polynya.store.object_store import LocalObjectStore
 
 #: Errors that explain themselves.
 _OF_THEIR_OWN = (ConfigError, ConflictError, SuspendedError, TaskStoppedError)
@@ -218,7 +220,15 @@ def _names(tables: Sequence[CatalogEntry]) -> str:
     )
 
 
+def refuse_moved_away(target: ResolvedTarget, warehouse: Path) -> None:
+    """Raise OperationError when tables of a folder belong to another catalog than the target's."""
+    schemas = [file.stem for file in (warehouse / FOLDER).glob("*.json")]
+    if schemas:
+        refuse_moved(LocalObjectStore(warehouse), target, schemas)
+
+
 def _lost(file: Path | None, target: ResolvedTarget, warehouse: Path) -> OperationError:
+    refuse_moved_away(target, warehouse)
     if file is None:
         does_not = "is empty" if target.rest is None else "does not have the tables"
         fix = "restore the catalog, or name the one that has the tables; to start from scratch, "
