@@ -1,0 +1,159 @@
+"""REST catalogs of tests: the reference server, and what stands between it and its clients."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+from examples.servers import iceberg_rest
+from examples.servers.iceberg_rest import RestServer
+from tests.absent import absent
+
+CREDENTIAL_VARIABLE = "POLYNYA_TEST_REST_CREDENTIAL"
+
+_PROJECT = """\
+apiVersion: polynya/v1
+kind: project
+name: shop
+targets:
+  local:
+    landing: ./landing
+    warehouse: {warehouse}
+    catalog:
+      type: rest
+      uri: {uri}
+      credential: "${{env:POLYNYA_TEST_REST_CREDENTIAL}}"
+      oauth2_server_uri: {uri}/v1/oauth/tokens
+{more}"""
+
+
+def rest_project(uri: str, warehouse: str = "./warehouse", more: str = "") -> str:
+    """A project file whose catalog is behind REST; `more` are further lines of the target."""
+    return _PROJECT.format(uri=uri, warehouse=warehouse, more=more)
+
+
+@contextmanager
+def reference_server(folder: Path, warehouse: str) -> Iterator[RestServer]:
+    """Iceberg's own server; without its jars the test is skipped, in CI failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with iceberg_rest.rest_server(folder, warehouse) as server:
+            yield server
+    except iceberg_rest.UnavailableError as error:
+        absent(str(error))
+
+
+@dataclass
+class Exchange:
+    """One request on its way, which a fault may change."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Answer:
+    """One answer on its way back."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Forward = Callable[[Exchange], Answer]
+#: What stands in the way: it forwards a request, or does not, and gives an answer.
+Fault = Callable[[Exchange, Forward], Answer]
+
+
+def said(status: int, kind: str = "Fault") -> Answer:
+    """An error as the protocol has them."""
+    error = {"error": {"message": "a fault of the test", "type": kind, "code": status}}
+    return Answer(status, json.dumps(error).encode())
+
+
+class Proxy:
+    """What clients reach in place of a server."""
+
+    def __init__(self, behind: str | None) -> None:
+        self._behind = behind
+        self.fault: Fault = lambda exchange, forward: forward(exchange)
+        self.seen: list[Exchange] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Requests)
+        self._server.daemon_threads = True
+        self._server.proxy = self  # type: ignore[attr-defined]
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def answer(self, exchange: Exchange) -> Answer:
+        self.seen.append(exchange)
+        return self.fault(exchange, self._forward)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _forward(self, exchange: Exchange) -> Answer:
+        assert self._behind is not None, "nothing is behind it"
+        kept = {
+            name: value
+            for name, value in exchange.headers.items()
+            if name.lower() not in {"host", "content-length", "accept-encoding", "connection"}
+        }
+        request = urllib.request.Request(
+            self._behind + exchange.path, exchange.body or None, kept, method=exchange.method
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as found:
+                return Answer(found.status, found.read())
+        except HTTPError as error:
+            return Answer(error.code, error.read())
+
+
+class _Requests(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        exchange = Exchange(self.command, self.path, dict(self.headers.items()), body)
+        proxy: Any = self.server.proxy  # type: ignore[attr-defined]
+        answer = proxy.answer(exchange)
+        self.send_response(answer.status)
+        for name, value in {"Content-Type": "application/json", **answer.headers}.items():
+            self.send_header(name, value)
+        content = b"" if self.command == "HEAD" else answer.body
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_POST = do_HEAD = do_DELETE = do_PUT = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        """Nobody reads it."""
+
+
+@contextmanager
+def proxy(behind: str | None = None) -> Iterator[Proxy]:
+    """A proxy to a server, or a server without one; it ends with the block."""
+    made = Proxy(behind)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def is_commit(exchange: Exchange) -> bool:
+    """Whether a request commits rows to a table."""
+    return exchange.method == "POST" and b"add-snapshot" in exchange.body
