@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+import pytest
+
 from examples.servers import iceberg_rest
 from examples.servers.iceberg_rest import RestServer
 from tests.absent import absent
+from tests.projects import write_project
 
 CREDENTIAL_VARIABLE = "POLYNYA_TEST_REST_CREDENTIAL"
 
@@ -41,11 +44,13 @@ def rest_project(uri: str, warehouse: str = "./warehouse", more: str = "") -> st
 
 
 @contextmanager
-def reference_server(folder: Path, warehouse: str) -> Iterator[RestServer]:
+def reference_server(
+    folder: Path, warehouse: str, properties: Mapping[str, str] | None = None
+) -> Iterator[RestServer]:
     """Iceberg's own server; without its jars the test is skipped, in CI failed."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with iceberg_rest.rest_server(folder, warehouse) as server:
+        with iceberg_rest.rest_server(folder, warehouse, properties) as server:
             yield server
     except iceberg_rest.UnavailableError as error:
         absent(str(error))
@@ -157,3 +162,22 @@ def proxy(behind: str | None = None) -> Iterator[Proxy]:
 def is_commit(exchange: Exchange) -> bool:
     """Whether a request commits rows to a table."""
     return exchange.method == "POST" and b"add-snapshot" in exchange.body
+
+
+#: What stands in front of the catalog of `served_project`, for the tests that need faults.
+standing: list[Proxy] = []
+
+
+@contextmanager
+def served_project(folder: Path) -> Iterator[Path]:
+    """A project without tasks whose catalog is the reference server, with a proxy before it."""
+    warehouse = folder / "warehouse"
+    with (
+        reference_server(folder / "server", str(warehouse)) as server,
+        proxy(server.uri) as way,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv(CREDENTIAL_VARIABLE, "me:a-secret-of-tests")
+        standing.append(way)
+        yield write_project(folder, project=rest_project(way.uri))
+        standing.remove(way)

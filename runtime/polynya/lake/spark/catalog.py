@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import SQLITE, CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
-from polynya.lake.warehouse.rest_access import rest_properties, rest_secrets
-from polynya.lake.warehouse.served import region, s3_for_python, served
+from polynya.lake.warehouse.rest_access import (
+    region,
+    rest_properties,
+    rest_secrets,
+    s3_for_python,
+)
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.warehouse import NO_TABLES_YET
@@ -119,6 +123,9 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
 
         return GlueCatalog(CATALOG, **_glue_for_python(target))
     if target.rest is not None:
+        # Start-up time: the client, which no other catalog needs.
+        from polynya.lake.warehouse.served import served
+
         return served(target, CATALOG)
     file = catalog_file(target)
     if not has_tables(target):
@@ -179,6 +186,9 @@ def holds_views(target: ResolvedTarget) -> bool:
     Raises DependencyError when a REST catalog does not say.
     """
     if target.rest is not None:
+        # Start-up time: the client, which no other catalog needs.
+        from polynya.lake.warehouse.served import served
+
         return served(target, CATALOG).holds_views
     return not target.on_glue
 

@@ -157,6 +157,10 @@ class RestRegister(Register):
     def keeps_views(self) -> bool:
         return self._client.holds_views
 
+    @property
+    def _registers_views(self) -> bool:
+        return self._client.has(Capability.V1_REGISTER_VIEW)
+
     @override
     def entries(self, schemas: Collection[str]) -> list[CatalogEntry]:
         with asked(self._access):
@@ -184,7 +188,7 @@ class RestRegister(Register):
             if not entry.is_view:
                 with suppress(TableAlreadyExistsError):
                     client.register_table(named, entry.metadata)
-            elif client.has(Capability.V1_REGISTER_VIEW):
+            elif self._registers_views:
                 with suppress(ViewAlreadyExistsError):
                     client.register_view(named, entry.metadata)
             else:

@@ -20,8 +20,12 @@ from pyiceberg.io import FileIO
 from typing_extensions import override
 
 from polynya.lake.warehouse.catalogs import CatalogEntry
-from polynya.lake.warehouse.rest_access import DELEGATION, rest_properties, rest_secrets
-from polynya.model.config.aws import AwsAccess
+from polynya.lake.warehouse.rest_access import (
+    DELEGATION,
+    rest_properties,
+    rest_secrets,
+    s3_for_python,
+)
 from polynya.model.config.catalog import RestAccess
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.warehouse import (
@@ -30,7 +34,7 @@ from polynya.model.error_catalogue.warehouse import (
     CATALOG_SERVICE_UNUSABLE,
 )
 from polynya.model.errors import PolynyaError
-from polynya.model.names import S3Location, shown
+from polynya.model.names import shown
 
 #: Seconds to connect, and from one byte of an answer to the next.
 _TIMEOUTS: Final = (10.0, 60.0)
@@ -203,24 +207,6 @@ def served(target: ResolvedTarget, name: str) -> ServedCatalog:
     """The REST catalog of a target. Raises as `asked`."""
     assert target.rest is not None, "the catalog is behind REST"
     return served_catalog(target.rest, name, s3_for_python(target))
-
-
-def s3_for_python(target: ResolvedTarget) -> dict[str, str]:
-    """How PyIceberg reaches the files of a target in S3; nothing for a folder."""
-    if not isinstance(target.warehouse, S3Location):
-        return {}
-    properties = {"client.region": region(target.aws)}
-    if target.aws.endpoint is not None:
-        properties["s3.endpoint"] = target.aws.endpoint
-    return properties
-
-
-def region(access: AwsAccess) -> str:
-    """One region for Java, Arrow and boto3, which would look for it in different places."""
-    # Start-up time: the AWS SDK.
-    from polynya.store.aws.clients import region_of
-
-    return region_of(access)
 
 
 def served_entries(
