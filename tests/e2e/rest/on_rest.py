@@ -229,7 +229,7 @@ def test_without_views_in_the_catalog_they_are_made_for_each_session(
         statement = "SELECT count(*) AS n FROM shop.users"
 
         asked = [
-            polynya(project, "query", statement, "--csv", "--engine", engine)
+            polynya(project, "query", statement, "--output", "csv", "--engine", engine)
             for engine in ("embedded", "spark")
         ]
 

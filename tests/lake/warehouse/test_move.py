@@ -73,8 +73,12 @@ class Lakehouse:
         )
 
     def held(self, name: str) -> dict[str, str]:
+        """Metadata files of tables, and what those of views say."""
         found = SqliteRegister(self.files[name], _NAME).entries({"shop", "shop_internal"})
-        return {one.full_name: one.metadata for one in found}
+        return {
+            one.full_name: Path(one.metadata).read_text() if one.is_view else one.metadata
+            for one in found
+        }
 
     def refusal(self, name: str) -> str | None:
         """The code with which a run on a target is refused."""
@@ -99,7 +103,11 @@ def test_a_move_takes_tables_and_views_and_copies_nothing(lakehouse: Lakehouse) 
     assert len(done.release) == len(before) == 3
     assert (lakehouse.held("new"), lakehouse.held("old")) == (before, {})
     added = {path for path in lakehouse.warehouse.rglob("*") if path.is_file()} - files
-    assert added == {lakehouse.warehouse / FOLDER / "shop_internal.json"}
+    mark = lakehouse.warehouse / FOLDER / "shop_internal.json"
+    (view,) = added - {mark}
+    assert mark in added
+    assert view.parent == lakehouse.warehouse / "shop/users/metadata"
+    assert not done.is_resumed
     assert (lakehouse.refusal("old"), lakehouse.refusal("new")) == ("POLYNYA-LAKE-066", None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from polynya.lake.warehouse.catalogs import CatalogEntry
@@ -91,10 +91,10 @@ class CatalogMove:
 
         Raises as `plan`, and ConflictError when a run commits meanwhile (POLYNYA-LAKE-070).
         """
-        self.plan()
+        is_resumed = self.plan().is_resumed
         self._mark(is_finished=False)
         # A run that began before the mark may have committed since the first look.
-        plan = self.plan()
+        plan = replace(self.plan(), is_resumed=is_resumed)
         for entry, former in plan.register:
             self.on_step("register", entry)
             self.new.put(entry, former)
@@ -162,5 +162,5 @@ class CatalogMove:
 
 
 def _same(one: CatalogEntry, other: CatalogEntry) -> bool:
-    """Whether two catalogs mean the same; a view may be made again with a file of its own."""
+    """Whether two catalogs mean the same; of a view each has a file of its own."""
     return one.is_view == other.is_view and (one.is_view or one.metadata == other.metadata)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import pg8000.native
 from pyiceberg.catalog.glue import GlueCatalog
@@ -33,6 +36,7 @@ from polynya.lake.warehouse.catalogs import (
     new_catalog,
     server_entries,
 )
+from polynya.lake.warehouse.rest_access import s3_for_python
 from polynya.lake.warehouse.served import ServedCatalog, asked, served
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import ConflictError
@@ -50,7 +54,10 @@ class Register(ABC):
 
     @abstractmethod
     def put(self, entry: CatalogEntry, former: CatalogEntry | None) -> None:
-        """Let a name mean a metadata file; `former` is what the catalog has under it."""
+        """Let a name mean a metadata file; `former` is what the catalog has under it.
+
+        Of a view a copy: REST catalogs delete the metadata file of a view that they drop.
+        """
 
     @abstractmethod
     def release(self, entry: CatalogEntry) -> bool:
@@ -77,6 +84,7 @@ class SqliteRegister(Register):
 
     @override
     def put(self, entry: CatalogEntry, former: CatalogEntry | None) -> None:
+        entry = _own(entry, {})
         self._file.parent.mkdir(parents=True, exist_ok=True)
         if former is None:
             new_catalog(self._file, self._name, [entry])
@@ -105,6 +113,7 @@ class PostgresRegister(Register):
 
     @override
     def put(self, entry: CatalogEntry, former: CatalogEntry | None) -> None:
+        entry = _own(entry, s3_for_python(self._target))
         with self._transaction() as database:
             for statement in CATALOG_SCHEMA:
                 database.run(statement)
@@ -157,10 +166,6 @@ class RestRegister(Register):
     def keeps_views(self) -> bool:
         return self._client.holds_views
 
-    @property
-    def _registers_views(self) -> bool:
-        return self._client.has(Capability.V1_REGISTER_VIEW)
-
     @override
     def entries(self, schemas: Collection[str]) -> list[CatalogEntry]:
         with asked(self._access):
@@ -188,17 +193,12 @@ class RestRegister(Register):
             if not entry.is_view:
                 with suppress(TableAlreadyExistsError):
                     client.register_table(named, entry.metadata)
-            elif self._registers_views:
-                with suppress(ViewAlreadyExistsError):
-                    client.register_view(named, entry.metadata)
             else:
                 self._make_view(entry)
 
     def _make_view(self, entry: CatalogEntry) -> None:
         """Make a view again from the newest version in its metadata file."""
-        files = load_file_io(dict(self._client.properties), entry.metadata)
-        with files.new_input(entry.metadata).open() as file:
-            stored = ViewMetadata.model_validate_json(file.read())
+        stored = ViewMetadata.model_validate_json(_read(entry, self._client.properties))
         version = next(v for v in stored.versions if v.version_id == stored.current_version_id)
         schema = next(s for s in stored.schemas if s.schema_id == version.schema_id)
         with suppress(ViewAlreadyExistsError):
@@ -289,6 +289,23 @@ class GlueRegister(Register):
                 return False
             self._client.drop_table(named)
         return True
+
+
+def _read(entry: CatalogEntry, properties: Mapping[str, str]) -> bytes:
+    with load_file_io(dict(properties), entry.metadata).new_input(entry.metadata).open() as file:
+        data = bytes(file.read())
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+
+def _own(entry: CatalogEntry, properties: Mapping[str, str]) -> CatalogEntry:
+    """A table as it is; a view with a metadata file of its own beside the former one."""
+    if not entry.is_view:
+        return entry
+    place = f"{entry.metadata.rpartition('/')[0]}/00000-{uuid4()}.metadata.json"
+    data = _read(entry, properties)
+    with load_file_io(dict(properties), place).new_output(place).create() as file:
+        file.write(data)
+    return replace(entry, metadata=place)
 
 
 def register_of(target: ResolvedTarget, name: str, glue: GlueCatalog | None) -> Register:

@@ -185,7 +185,8 @@ def rest_error(error: BaseException, access: RestAccess | None = None) -> Polyny
 
 def _without_secrets(text: str, access: RestAccess | None) -> str:
     for secret in rest_secrets(access).values() if access is not None else ():
-        for part in {secret, *secret.split(":", 1)}:
+        # The name of an OAuth2 client before the colon is none.
+        for part in (secret, secret.partition(":")[2]):
             if part:
                 text = text.replace(part, "***")
     return text

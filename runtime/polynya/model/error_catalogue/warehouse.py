@@ -192,7 +192,7 @@ CATALOG_MOVE_UNFINISHED = ErrorEntry(
     title="a move to another catalog is not finished",
     message="the tables of {schema} are on their way from {start} to {place}",
     state="each table is in one of the two catalogs or in both, unchanged",
-    fix="run the same `polynya catalog move` again: it goes on where it ended",
+    fix="run the same `polynya catalog move` again: it continues where it ended",
     page="`polynya catalog move` was interrupted. Nothing is lost, and nothing may write until "
     "the move is finished.",
 )
