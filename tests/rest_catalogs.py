@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,11 @@ def said(status: int, kind: str = "Fault") -> Answer:
     return Answer(status, json.dumps(error).encode())
 
 
+_OF_A_CONNECTION = {
+    "host", "content-length", "accept-encoding", "connection", "transfer-encoding", "expect",
+}  # fmt: skip
+
+
 class Proxy:
     """What clients reach in place of a server."""
 
@@ -115,33 +121,54 @@ class Proxy:
         kept = {
             name: value
             for name, value in exchange.headers.items()
-            if name.lower() not in {"host", "content-length", "accept-encoding", "connection"}
+            if name.lower() not in _OF_A_CONNECTION
         }
         request = urllib.request.Request(
             self._behind + exchange.path, exchange.body or None, kept, method=exchange.method
         )
         try:
             with urllib.request.urlopen(request, timeout=60) as found:
-                return Answer(found.status, found.read())
+                return Answer(found.status, found.read(), _passed(found.headers))
         except HTTPError as error:
-            return Answer(error.code, error.read())
+            return Answer(error.code, error.read(), _passed(error.headers))
+
+
+def _passed(headers: Message) -> dict[str, str]:
+    """The headers of an answer that are not of one connection."""
+    own = {"connection", "transfer-encoding", "server", "date", "content-encoding"}
+    return {name: value for name, value in headers.items() if name.lower() not in own}
 
 
 class _Requests(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = (
+            self._chunks()
+            if "chunked" in self.headers.get("Transfer-Encoding", "")
+            else (self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+        )
         exchange = Exchange(self.command, self.path, dict(self.headers.items()), body)
         proxy: Any = self.server.proxy  # type: ignore[attr-defined]
         answer = proxy.answer(exchange)
         self.send_response(answer.status)
         for name, value in {"Content-Type": "application/json", **answer.headers}.items():
-            self.send_header(name, value)
+            if name != "Content-Length" or self.command == "HEAD":
+                self.send_header(name, value)
         content = b"" if self.command == "HEAD" else answer.body
-        self.send_header("Content-Length", str(len(content)))
+        if self.command != "HEAD" or "Content-Length" not in answer.headers:
+            self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def _chunks(self) -> bytes:
+        body = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass
+        return body
 
     do_POST = do_HEAD = do_DELETE = do_PUT = do_GET
 

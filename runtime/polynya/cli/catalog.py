@@ -35,7 +35,8 @@ def move(*, to: str, dry_run: bool = False, context: Context) -> int:
     # Start-up time: PyIceberg.
     from polynya.engine.inventory import internal_schemas
     from polynya.lake.spark.session import CATALOG
-    from polynya.lake.warehouse.move import CatalogMove, identity
+    from polynya.lake.warehouse.move import CatalogMove
+    from polynya.lake.warehouse.moved import identity
     from polynya.lake.warehouse.registers import register_of
     from polynya.store.places import store_at
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from polynya.cli.checks import Check, guarded
+from polynya.engine.errors import as_polynya
 from polynya.model.config.catalog import RestAccess
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.loader import LoadedProject
@@ -49,7 +50,11 @@ def _commits(target: ResolvedTarget, access: RestAccess, schema: str) -> Check:
     from polynya.lake.warehouse.check import lies_in
     from polynya.lake.warehouse.probe import probe_commits
 
-    found = probe_commits(target, CATALOG, schema)
+    try:
+        found = probe_commits(target, CATALOG, schema)
+    except Exception as error:
+        # Arrow has errors of its own for what a store says.
+        raise as_polynya(error) from error
     said = "a table was made, written, read, dropped; a commit on an old snapshot was refused"
     warehouse = target.warehouse
     inside = (

@@ -12,9 +12,12 @@ import pytest
 from pydantic import SecretStr
 
 from polynya.lake.warehouse import probe, served
+from polynya.model.config.aws import AwsAccess
 from polynya.model.config.catalog import RestAccess, SigV4
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import DependencyError, OperationError
+from polynya.model.names import S3Location
+from tests.aws import aws_server
 from tests.rest_catalogs import Answer, Exchange, Forward, Proxy, proxy, reference_server, said
 
 _SECRET = "hush-hush-4711"
@@ -189,3 +192,50 @@ def test_a_catalog_that_takes_every_commit_is_found(tmp_path: Path) -> None:
     assert found.location.startswith(str(warehouse / "shop_internal"))
     assert left == []
     assert [path for path in warehouse.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.slow
+def test_files_are_reached_with_the_credentials_that_the_catalog_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that takes only those of the catalog; the process has others."""
+    place = S3Location("acme-lake", "tables")
+
+    def vending(exchange: Exchange, forward: Forward) -> Answer:
+        answer = forward(exchange)
+        if b'"metadata-location"' in answer.body:
+            document = json.loads(answer.body)
+            document["config"] = {
+                "s3.access-key-id": "VENDED", "s3.secret-access-key": "x",
+                "s3.session-token": "y", "py-io-impl": "os.system",
+            }  # fmt: skip
+            answer.body = json.dumps(document).encode()
+        return answer
+
+    def guarded(exchange: Exchange, forward: Forward) -> Answer:
+        sent = {name.lower(): value for name, value in exchange.headers.items()}
+        if "Credential=VENDED/" not in sent.get("authorization", ""):
+            return Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
+        return forward(exchange)
+
+    with aws_server("acme-lake") as endpoint, proxy(endpoint) as store:
+        store.fault = guarded
+        properties = {
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "s3.endpoint": endpoint, "s3.path-style-access": "true",
+            "client.region": "eu-central-1", "http-client.type": "urlconnection",
+        }  # fmt: skip
+        with (
+            reference_server(tmp_path / "server", str(place), properties) as server,
+            proxy(server.uri) as way,
+        ):
+            way.fault = vending
+            access = RestAccess(uri=way.uri, vended_credentials=True)
+            aws = AwsAccess(region="eu-central-1", endpoint=store.uri)
+            target = ResolvedTarget(
+                "t", tmp_path / "in", place, "rest", way.uri, rest=access, aws=aws
+            )
+            found = probe.probe_commits(target, "polynya", "shop_internal")
+
+    assert found.has_vended
+    assert any(one.method == "PUT" for one in store.seen)

@@ -184,15 +184,18 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
 
 
 def _refuse_other_served(target: ResolvedTarget, catalog: str) -> None:
-    """Raise when a folder has tables and the REST catalog of the target does not know the first."""
+    """Raise when a folder has tables and the REST catalog of the target knows none of them.
+
+    Mostly it knows the first one. Those of other schemas may be in another catalog.
+    """
     warehouse = target.warehouse
-    found = next(tables_in(warehouse), None) if isinstance(warehouse, Path) else None
-    if found is None or not isinstance(warehouse, Path):
+    if not isinstance(warehouse, Path) or not has_tables_in(warehouse):
         return
     # Start-up time: PyIceberg, which no other catalog needs for this.
     from polynya.lake.warehouse.served import serves
 
-    if not serves(target, catalog, found[0], found[1]):
+    names = ((schema, table) for schema, table, _ in tables_in(warehouse))
+    if not any(serves(target, catalog, schema, table) for schema, table in names):
         raise _lost(None, target, warehouse)
 
 

@@ -236,7 +236,7 @@ class RestRegister(Register):
             found = self._client.view_response(schema, name)
             return None if found is None else str(found["metadata-location"])
         try:
-            return self._client.load_table((schema, name)).metadata_location
+            return str(self._client.load_table((schema, name)).metadata_location)
         except NoSuchTableError:
             return None
 

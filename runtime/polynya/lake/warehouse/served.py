@@ -240,7 +240,7 @@ def serves(target: ResolvedTarget, name: str, schema: str, table: str) -> bool:
     """Whether the REST catalog of a target has a table. Raises as `asked`."""
     assert target.rest is not None, "the catalog is behind REST"
     with asked(target.rest):
-        return served(target, name).table_exists((schema, table))
+        return bool(served(target, name).table_exists((schema, table)))
 
 
 def served_catalog(access: RestAccess, name: str, more: Mapping[str, str]) -> ServedCatalog:
