@@ -208,3 +208,16 @@ def served_project(folder: Path) -> Iterator[Path]:
         standing.append(way)
         yield write_project(folder, project=rest_project(way.uri))
         standing.remove(way)
+
+
+def vending(exchange: Exchange, forward: Forward) -> Answer:
+    """Give credentials with each table, and a class that no client may load."""
+    answer = forward(exchange)
+    if b'"metadata-location"' in answer.body and "/tables" in exchange.path:
+        document = json.loads(answer.body)
+        document["config"] = {
+            "s3.access-key-id": "VENDED", "s3.secret-access-key": "x", "s3.session-token": "y",
+            "py-io-impl": "os.system",
+        }  # fmt: skip
+        answer.body = json.dumps(document).encode()
+    return answer

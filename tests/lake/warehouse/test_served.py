@@ -18,7 +18,16 @@ from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import DependencyError, OperationError
 from polynya.model.names import S3Location
 from tests.aws import aws_server
-from tests.rest_catalogs import Answer, Exchange, Forward, Proxy, proxy, reference_server, said
+from tests.rest_catalogs import (
+    Answer,
+    Exchange,
+    Forward,
+    Proxy,
+    proxy,
+    reference_server,
+    said,
+    vending,
+)
 
 _SECRET = "hush-hush-4711"
 
@@ -200,17 +209,6 @@ def test_files_are_reached_with_the_credentials_that_the_catalog_gives(
 ) -> None:
     """A store that takes only those of the catalog; the process has others."""
     place = S3Location("acme-lake", "tables")
-
-    def vending(exchange: Exchange, forward: Forward) -> Answer:
-        answer = forward(exchange)
-        if b'"metadata-location"' in answer.body:
-            document = json.loads(answer.body)
-            document["config"] = {
-                "s3.access-key-id": "VENDED", "s3.secret-access-key": "x",
-                "s3.session-token": "y", "py-io-impl": "os.system",
-            }  # fmt: skip
-            answer.body = json.dumps(document).encode()
-        return answer
 
     def guarded(exchange: Exchange, forward: Forward) -> Answer:
         sent = {name.lower(): value for name, value in exchange.headers.items()}
