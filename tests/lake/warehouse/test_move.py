@@ -210,6 +210,28 @@ def test_tables_of_others_are_not_replaced(lakehouse: Lakehouse) -> None:
     assert lakehouse.refusal("old") is None
 
 
+def test_views_of_others_are_not_taken_for_moved_ones(lakehouse: Lakehouse) -> None:
+    view = lakehouse.warehouse.parent / "00000-b.metadata.json"
+    view.write_text("{}")
+    new_catalog(lakehouse.files["new"], _NAME, [CatalogEntry("shop", "users", str(view), True)])
+    before = lakehouse.held("old")
+
+    with pytest.raises(OperationError) as caught:
+        lakehouse.move().carry_out()
+
+    assert caught.value.code == "POLYNYA-LAKE-068"
+    assert lakehouse.held("old") == before
+
+
+def test_a_move_from_a_catalog_without_tables_marks_nothing(lakehouse: Lakehouse) -> None:
+    lakehouse.files["empty"] = lakehouse.warehouse.parent / "empty.db"
+
+    done = lakehouse.move("empty", "new").carry_out()
+
+    assert done.release == []
+    assert [lakehouse.refusal(name) for name in ("old", "new", "empty")] == [None] * 3
+
+
 def test_targets_that_do_not_go_together_are_refused(lakehouse: Lakehouse, tmp_path: Path) -> None:
     same = lakehouse.move("old", "old")
     elsewhere = replace(lakehouse.target("new"), warehouse=tmp_path / "other")

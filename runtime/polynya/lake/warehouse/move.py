@@ -76,7 +76,13 @@ class CatalogMove:
             for one in moved
             if (other := have.get((one.namespace, one.name))) is None or not _same(one, other)
         ]
-        taken = [other.full_name for _, other in register if other is not None]
+        # Views that this move has not made are those of others, whatever they say.
+        taken = [
+            one.full_name
+            for one in moved
+            if (other := have.get((one.namespace, one.name))) is not None
+            and (one.is_view or not _same(one, other))
+        ]
         if taken and not resumed:
             more = f" and {len(taken) - _NAMED} more" if len(taken) > _NAMED else ""
             raise CATALOG_NAMES_TAKEN(
@@ -91,10 +97,12 @@ class CatalogMove:
 
         Raises as `plan`, and ConflictError when a run commits meanwhile (POLYNYA-LAKE-070).
         """
-        is_resumed = self.plan().is_resumed
+        first = self.plan()
+        if not first.release and not first.is_resumed:
+            return first
         self._mark(is_finished=False)
         # A run that began before the mark may have committed since the first look.
-        plan = replace(self.plan(), is_resumed=is_resumed)
+        plan = replace(self.plan(), is_resumed=first.is_resumed)
         for entry, former in plan.register:
             self.on_step("register", entry)
             self.new.put(entry, former)
