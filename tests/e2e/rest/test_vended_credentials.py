@@ -75,5 +75,5 @@ def test_spark_and_readers_use_the_credentials_of_the_catalog(
             polynya(project, "run", "--once")
             answer = polynya(project, "query", "SELECT name FROM shop.users", "--output", "csv")
 
-    assert answer.split()[-1] == "Ann"
+    assert answer.splitlines()[-1] == '"Ann"'
     assert refused == []
