@@ -96,6 +96,7 @@ COMMANDS: Final = (
     _command("verify", "history:verify", "Check the tables against their rules."),
     _command("test", "test:run_tests", "Run the project's tests."),
     _command("config", "config:app", "Push, pull and diff the project in its bucket."),
+    _command("catalog", "catalog:app", "Move the tables to another catalog."),
     _command("adopt", "tables:adopt", "Adopt a copied or moved warehouse."),
     _command("doctor", "doctor:doctor", "Check Java, jars, folders and the project."),
     _command("schema", "explain:app", "JSON Schema of project and task files."),

@@ -39,7 +39,7 @@ def machine_checks(project: LoadedProject) -> Iterator[Check]:
             yield _task_folder(task.name, landing / task.landing.path)
     if isinstance(warehouse, Path):
         yield guarded("warehouse", lambda: _warehouse(warehouse))
-    if not project.target.on_glue:
+    if project.target.rest is None and not project.target.on_glue:
         yield guarded("catalog", lambda: _catalog(project.target))
 
 
@@ -226,6 +226,11 @@ def _checks(
     yield from machine_checks(project)
     yield from capture_checks(project)
     yield from connection_checks(project, servers_only=True)
+    if project.target.rest is not None:
+        # Start-up time: most projects have no such catalog.
+        from polynya.cli.doctor_rest import rest_checks
+
+        yield from rest_checks(project)
     if project.target.on_aws or stream is not None:
         # Start-up time: the AWS SDK.
         from polynya.cli.doctor_aws import aws_checks

@@ -46,7 +46,8 @@ def aws_checks(project: LoadedProject, stream: str | None) -> Iterator[Check]:
     if isinstance(target.config, S3Location):
         yield guarded("config", partial(_configuration, target.config, target.aws))
     warehouse = target.warehouse
-    if isinstance(warehouse, S3Location):
+    vended = target.rest is not None and target.rest.vended_credentials
+    if isinstance(warehouse, S3Location) and not vended:
         folder = f"{min(schemas)}.db/{_PROBE}" if schemas else _PROBE
         yield guarded("warehouse", partial(_writable, warehouse, folder, target.aws))
     if target.on_glue:

@@ -109,6 +109,8 @@ class EngineHooks:
     cause_of: Callable[[PolynyaError], PolynyaError] | None = None
     #: Whether Spark still answers; called after a failure.
     is_alive: Callable[[], bool] = lambda: True
+    #: Refuses to make a table whose schema another catalog has by now.
+    may_create: Callable[[ResolvedDataset], None] = lambda _: None
     #: The readers of the warehouse, whose snapshots must not expire.
     readers: Readers = tuple
 

@@ -71,7 +71,13 @@ class WorkingDataset:
     @classmethod
     def open(cls, context: EngineContext, dataset: ResolvedDataset) -> WorkingDataset:
         """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
-        table = DatasetTable.open(context.spark, dataset, context.owner, granted=context.epoch)
+        table = DatasetTable.open(
+            context.spark,
+            dataset,
+            context.owner,
+            granted=context.epoch,
+            may_create=context.hooks.may_create,
+        )
         return cls(context, table)
 
     @classmethod

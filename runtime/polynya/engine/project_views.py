@@ -13,7 +13,7 @@ from pyiceberg.io import load_file_io
 from polynya.engine.inventory import inventory
 from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.read.inspect import shape
-from polynya.lake.spark.catalog import python_catalog
+from polynya.lake.spark.catalog import holds_views, python_catalog
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of
@@ -35,7 +35,8 @@ class ProjectViews:
 
     @cached_property
     def _entries(self) -> list[CatalogEntry]:
-        return entries_of(self._project.target, CATALOG)
+        schemas = {task.schema_ for task in self._project.tasks}
+        return entries_of(self._project.target, CATALOG, schemas)
 
     @cached_property
     def tables(self) -> Tables:
@@ -83,10 +84,10 @@ class ProjectViews:
     def check(self, live: Live, view: str) -> None:
         """Raise NotEmbeddedError where the catalog has another definition of a view than today's.
 
-        Settings have changed since then, or a run was killed. On Glue, views are made for each
-        session, from the same states.
+        Settings have changed since then, or a run was killed. Where the catalog holds no views,
+        they are made for each session, from the same states.
         """
-        if self._project.target.on_glue:
+        if not holds_views(self._project.target):
             return
         relations = live.dataset.relations
         name = f"{relations.schema}.{view}"
@@ -97,12 +98,18 @@ class ProjectViews:
         if (
             place is None
             or text is None
-            or self._definition(place) != definition_of(live.shape, text)
+            or self._definition(name, place) != definition_of(live.shape, text)
         ):
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
-    def _definition(self, metadata: str) -> str | None:
+    def _definition(self, name: str, metadata: str) -> str | None:
         """The definition in the metadata file of a view; None where there is none to read."""
+        target = self._project.target
+        if target.rest is not None:
+            # Start-up time: PyIceberg's client, which no other catalog needs.
+            from polynya.lake.warehouse.served import view_property
+
+            return view_property(target, CATALOG, name, DEFINITION)
         try:
             reader = load_file_io(dict(self.tables.properties), metadata)
             with reader.new_input(metadata).open() as file:

@@ -98,6 +98,9 @@ class IcebergTable:
                 jvm: Any = self.spark._jvm
                 mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
                 options = json.loads(mapper.writeValueAsString(io.properties()))
+                if io.credentials().size():
+                    # A catalog gave them for a time; only this FileIO renews them.
+                    options["s3.vended-credentials"] = "true"
             self._reach = reach_of(str(self._java.location()), kind, options)
             self._is_reached = kind != S3_FILE_IO
         if self._is_reached:

@@ -12,9 +12,10 @@ has filled. The commit is fenced like any other.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -116,10 +117,12 @@ class DatasetTable:
         owner: str,
         *,
         granted: int | None = None,
+        may_create: Callable[[ResolvedDataset], None] = lambda _: None,
     ) -> DatasetTable:
         """Open the table of a dataset, created when it does not exist. Takes nothing over yet.
 
-        Raises FencedError when the epoch that was granted does not suffice to take it over.
+        `may_create` raises where it may not be created. Raises FencedError when the epoch that was
+        granted does not suffice to take it over.
         """
         quoted = internal_path(spark, dataset)
         views = quote_path(view_catalog(spark), dataset.relations.schema)
@@ -129,6 +132,7 @@ class DatasetTable:
             quoted,
             comment=f"Polynya internal table of {dataset.relations.schema}.{dataset.name}",
             format_version=dataset.kept.format_version,
+            allowed=partial(may_create, dataset),
         )
         return cls.existing(spark, dataset, owner, granted=granted)
 

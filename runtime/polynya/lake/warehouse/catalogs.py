@@ -29,7 +29,7 @@ SQLITE: Final = "jdbc:sqlite:"
 _FILE_TIMEOUT_SECONDS: Final = 30.0
 _TABLES: Final = "iceberg_tables"
 #: As Iceberg makes them: version 1 of its schema, which can hold views.
-_SCHEMA: Final = (
+CATALOG_SCHEMA: Final = (
     (
         "CREATE TABLE IF NOT EXISTS iceberg_tables("
         "catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL, "
@@ -48,7 +48,10 @@ _SCHEMA: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A table or a view of the catalog; `metadata` is where its metadata file is."""
+    """A table or a view of the catalog; `metadata` is where its metadata file is.
+
+    "" where only loading it says so: in a list of a REST catalog.
+    """
 
     namespace: str
     name: str
@@ -96,7 +99,10 @@ def entries(file: Path, catalog: str) -> list[CatalogEntry]:
 
 
 def change_entries(
-    file: Path, catalog: str, moved: Mapping[CatalogEntry, Path | None], places: tuple[str, str]
+    file: Path,
+    catalog: str,
+    moved: Mapping[CatalogEntry, Path | str | None],
+    places: tuple[str, str],
 ) -> None:
     """Let entries name other metadata files, all in one transaction; None takes an entry out.
 
@@ -128,7 +134,7 @@ def change_entries(
 def new_catalog(file: Path, catalog: str, added: Iterable[CatalogEntry]) -> None:
     """Write entries into a catalog file that has none, made if there is none."""
     with _opened(file, mode="rwc") as database, database:
-        for statement in _SCHEMA:
+        for statement in CATALOG_SCHEMA:
             database.execute(statement)
         for entry in added:
             database.execute(
