@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
+from typing import Final
+from urllib.parse import urlsplit
 
 from rich.table import Table
 
@@ -166,6 +168,10 @@ def locate(dataset: str, /, *, context: Context) -> int:
     return ExitCode.OK
 
 
+#: What DuckDB calls the catalog that it attaches.
+_ATTACHED: Final = "polynya"
+
+
 class ViewEngine(StrEnum):
     """An engine for which views can be written."""
 
@@ -173,38 +179,74 @@ class ViewEngine(StrEnum):
     TRINO = "trino"
 
 
-def views(dataset: str, /, *, engine: ViewEngine = ViewEngine.DUCKDB, context: Context) -> int:
+def views(
+    dataset: str,
+    /,
+    *,
+    engine: ViewEngine = ViewEngine.DUCKDB,
+    attach: str | None = None,
+    secret: str | None = None,
+    context: Context,
+) -> int:
     """Print the statements that create the live views of a dataset in another engine.
 
-    Like the views of `polynya query` they show pending changes. Views for DuckDB read one metadata
-    file: print them again to see later commits. Views for Trino read the table by its name; create
-    them again when columns of the dataset change. Needs no Java.
+    Like the views of `polynya query` they show pending changes. With `--attach`, views for DuckDB
+    read the table through `polynya serve --catalog`, and show each commit at once. Without it they
+    read one metadata file: print them again to see later commits. Views for Trino read the table by
+    its name. Create them again when columns of the dataset change. Needs no Java.
 
-    For example: `polynya views shop.users --engine duckdb`.
+    For example: `polynya views shop.users --attach http://127.0.0.1:8181`.
 
     Args:
         dataset: `schema.name`.
         engine: `duckdb` or `trino`.
+        attach: URL of the served catalog, for DuckDB, which attaches it as `polynya`.
+        secret: name of the secret in DuckDB that has the token of the catalog.
     """
+    if attach is None and secret is not None:
+        raise WRONG_USAGE("`--secret` needs `--attach`")
+    if attach is not None and engine is not ViewEngine.DUCKDB:
+        raise WRONG_USAGE("`--attach` is for DuckDB: views for Trino read the table by its name")
+    attached = None if attach is None else _attached(attach, secret)
     entry, table = dataset_table(context.load(tolerant=True), dataset)
     # Start-up time: PyIceberg and sqlglot.
     from polynya.lake.read.inspect import metadata_file, shape
-    from polynya.query.views import duckdb_views, trino_views
+    from polynya.query.views import attached_duckdb_views, duckdb_views, trino_views
 
     table_shape = shape(table, entry.dataset)
-    statements = (
-        duckdb_views(entry.dataset, table_shape, metadata_file(table))
-        if engine is ViewEngine.DUCKDB
-        else trino_views(entry.dataset, table_shape)
-    )
+    if engine is ViewEngine.TRINO:
+        statements = trino_views(entry.dataset, table_shape)
+    elif attached is None:
+        statements = duckdb_views(entry.dataset, table_shape, metadata_file(table))
+    else:
+        statements = attached_duckdb_views(entry.dataset, table_shape, _ATTACHED)
     schema = entry.dataset.relations.schema.lower()
     if not context.output.is_json:
+        if attached is not None:
+            context.output.result("views", {}, f"{attached};")
         context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)};")
     for view in statements:
         statement = _statement(schema, view.name, view.columns, view.sql, engine)
         data = {"view": f"{schema}.{view.name}", "engine": engine, "sql": statement}
+        if attached is not None:
+            data["attach"] = attached
         context.output.result("view", data, statement + ";")
     return ExitCode.OK
+
+
+def _attached(url: str, secret: str | None) -> str:
+    """The statement by which DuckDB attaches a served catalog."""
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        wrong = not named or "@" in parts.netloc or bool(parts.query) or parts.port == 0
+    except ValueError:
+        wrong = True
+    if wrong or not url.isprintable():
+        raise WRONG_USAGE("`--attach` is the URL that `polynya serve --catalog` prints")
+    how = "AUTHORIZATION_TYPE 'none'" if secret is None else f"SECRET {_quoted(secret)}"
+    endpoint = url.rstrip("/").replace("'", "''")
+    return f"ATTACH IF NOT EXISTS '' AS {_ATTACHED} (TYPE iceberg, ENDPOINT '{endpoint}', {how})"
 
 
 def _statement(

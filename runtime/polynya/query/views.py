@@ -293,9 +293,25 @@ def duckdb_views(dataset: ResolvedDataset, shape: Shape, metadata: str) -> list[
     Raises:
         OperationError: the SQL has no translation (POLYNYA-VIEW-004).
     """
+    place = exp.Literal.string(metadata).sql("duckdb")
+    return _duckdb_views(dataset, shape, f"iceberg_scan({place})")
+
+
+def attached_duckdb_views(dataset: ResolvedDataset, shape: Shape, catalog: str) -> list[TrinoView]:
+    """The same over the table in an attached catalog: each statement reads the newest commit.
+
+    Raises:
+        OperationError: the SQL has no translation (POLYNYA-VIEW-004).
+    """
+    relations = dataset.relations
+    path = (catalog, relations.internal_schema, relations.internal_table)
+    return _duckdb_views(dataset, shape, ".".join(map(quoted, path)))
+
+
+def _duckdb_views(dataset: ResolvedDataset, shape: Shape, relation: str) -> list[TrinoView]:
     internal = dataset.relations.internal_table.lower()
     return [
-        TrinoView(view.name, view.columns, _duckdb_text(view.sql, internal, metadata))
+        TrinoView(view.name, view.columns, _over(relation, duckdb_sql(view.sql, internal, _STORED)))
         for view in trino_views(dataset, shape)
     ]
 
@@ -316,11 +332,32 @@ def duckdb_sql(trino: str, internal: str, stored: str) -> str:
     return sqlglot.parse_one(trino, read="trino").transform(adapted).sql("duckdb")
 
 
-def _duckdb_text(trino: str, internal: str, metadata: str) -> str:
-    view = duckdb_sql(trino, internal, _STORED)
-    place = exp.Literal.string(metadata).sql("duckdb")
+def _over(relation: str, view: str) -> str:
+    """A view that reads `__stored_rows`, over the rows of a relation of DuckDB."""
     # Materialized: DuckDB 1.4 skips files without statistics of a column that has to be NULL.
     return (
-        f"WITH {_STORED} AS MATERIALIZED (SELECT * FROM iceberg_scan({place}) "
-        f"WHERE hdr__partition IN ({_PARTITIONS}))\n{view}"
+        f"WITH {_STORED} AS MATERIALIZED (SELECT * FROM {relation} "
+        f"WHERE hdr__partition IN ({_PARTITIONS}))\nSELECT * FROM (\n{view}\n)"
     )
+
+
+def view_texts(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, str]:
+    """The text of one view for Spark, Trino and DuckDB, by the name of the dialect.
+
+    They name the table as `schema.table`, in a catalog of any name. Instants stay instants, which
+    Athena's views cannot show.
+
+    Raises:
+        OperationError: the SQL has no translation (POLYNYA-VIEW-004).
+    """
+    relations = dataset.relations
+    schema, internal = relations.internal_schema, relations.internal_table
+    spark = definitions(dataset, shape, quote_path(schema, internal))[view]
+    try:
+        trino = translated(view, spark, shape).sql
+        duckdb = duckdb_sql(trino, internal, _STORED)
+    except SqlglotError as error:
+        name = f"{relations.schema}.{view}"
+        raise VIEW_NOT_TRANSLATED(where=name, relation=name, reason=error) from error
+    relation = f"{quoted(schema)}.{quoted(internal)}"
+    return {"spark": spark, "trino": trino, "duckdb": _over(relation, duckdb)}

@@ -110,7 +110,7 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
     # Start-up time: SQLAlchemy, which a process with a JVM has no use for.
     from pyiceberg.catalog.sql import SqlCatalog
 
-    properties = {"warehouse": str(target.warehouse), **_s3_for_python(target)}
+    properties = {"warehouse": str(target.warehouse), **file_properties(target)}
     if file is not None:
         return SqlCatalog(
             CATALOG, uri=f"sqlite:///{file}", init_catalog_tables="false", **properties
@@ -146,7 +146,7 @@ def _glue_for_python(target: ResolvedTarget) -> dict[str, str]:
     properties = {
         "type": "glue",
         "warehouse": str(target.warehouse),
-        **_s3_for_python(target),
+        **file_properties(target),
     }
     if target.catalog_id is not None:
         properties["glue.id"] = target.catalog_id
@@ -155,7 +155,8 @@ def _glue_for_python(target: ResolvedTarget) -> dict[str, str]:
     return properties
 
 
-def _s3_for_python(target: ResolvedTarget) -> dict[str, str]:
+def file_properties(target: ResolvedTarget) -> dict[str, str]:
+    """With what PyIceberg opens files of the warehouse: none for local ones; without secrets."""
     if not isinstance(target.warehouse, S3Location):
         return {}
     properties = {"client.region": _region(target.aws)}

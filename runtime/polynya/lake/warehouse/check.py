@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, entries
+from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, entries, namespaces
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.machine import ACCESS_DENIED, DISK_FULL
 from polynya.model.error_catalogue.warehouse import (
@@ -142,6 +142,22 @@ def entries_of(target: ResolvedTarget, catalog: str) -> list[CatalogEntry]:
     from polynya.lake.warehouse.catalogs import server_entries
 
     return server_entries(target, catalog)
+
+
+def namespaces_of(target: ResolvedTarget, catalog: str) -> dict[str, dict[str, str]]:
+    """Namespaces of the catalog of a target with their properties, in a file or on a server.
+
+    Raises DependencyError when it cannot be read.
+    """
+    file = catalog_file(target)
+    if file is not None:
+        return namespaces(file, catalog)
+    if target.database is None:
+        return {}
+    # Start-up time: the driver, which no other catalog needs.
+    from polynya.lake.warehouse.catalogs import server_namespaces
+
+    return server_namespaces(target, catalog)
 
 
 def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
