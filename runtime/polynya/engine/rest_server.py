@@ -346,6 +346,8 @@ class _Connection(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what the parser refused, in the error model of the protocol."""
         self.close_connection = True
+        # The parser takes what it does not know for a version without headers.
+        self.request_version = self.protocol_version
         self._send(RestError(int(code), "BadRequestException", message or "bad request").answer())
 
     @override
