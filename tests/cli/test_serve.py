@@ -107,4 +107,4 @@ def test_views_for_duckdb_name_the_catalog_as_text(
         assert main([*folder, "views", "shop.users", "--attach", wrong]) == 2
     assert main([*folder, "views", "shop.users", "--engine", "trino", "--attach", "http://a"]) == 2
     assert main([*folder, "views", "shop.users", "--secret", "a"]) == 2
-    assert capsys.readouterr().err.count("POLYNYA-CLI-001") == 7
+    assert capsys.readouterr().err.count("error[POLYNYA-CLI-001]") == 7

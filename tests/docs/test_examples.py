@@ -22,7 +22,7 @@ from tests.lab.commands import fresh_session, use_everywhere
 #: Pages whose sessions take more than half of the time of all: with `make test-slow`.
 SLOW = (
     "capture.md", "extracts.md", "operations.md", "other-engines.md", "rebuild.md", "reload.md",
-    "schema-changes.md",
+    "schema-changes.md", "serve-catalog.md",
 )  # fmt: skip
 #: One fault in each block.
 FAULTY = """\
