@@ -97,21 +97,28 @@ class ProjectViews:
         if (
             place is None
             or text is None
-            or self._definition(place) != definition_of(live.shape, text)
+            or self._definition(place) != (definition_of(live.shape, text), text)
         ):
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
-    def _definition(self, metadata: str) -> str | None:
-        """The definition in the metadata file of a view; None where there is none to read."""
+    def _definition(self, metadata: str) -> tuple[str, str] | None:
+        """Definition and Spark's text in the metadata file of a view; None where there is none.
+
+        Whoever replaces a view keeps its properties, so that the definition alone says little.
+        """
         try:
             reader = load_file_io(dict(self.tables.properties), metadata)
             with reader.new_input(metadata).open() as file:
                 data = file.read()
             text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
-            definition = json.loads(text).get("properties", {}).get(DEFINITION)
-        except (OSError, EOFError, ValueError, AttributeError):
+            document = json.loads(text)
+            definition = document["properties"][DEFINITION]
+            versions = {one["version-id"]: one for one in document["versions"]}
+            shown = versions[document["current-version-id"]]["representations"]
+            sql = next(one["sql"] for one in shown if one["dialect"] == "spark")
+        except (OSError, EOFError, ValueError, LookupError, TypeError, StopIteration):
             return None
-        return str(definition) if definition is not None else None
+        return str(definition), str(sql)
 
 
 def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import threading
 import zlib
 from collections import OrderedDict
@@ -21,7 +22,6 @@ from pyiceberg.exceptions import (
     NoSuchNamespaceError,
     NoSuchTableError,
     NoSuchViewError,
-    NotInstalledError,
 )
 from pyiceberg.io import load_file_io
 
@@ -42,7 +42,6 @@ from polynya.model.error_catalogue.warehouse import (
     TABLES_IN_OTHER_WAREHOUSE,
 )
 from polynya.model.loader import LoadedProject
-from polynya.model.names import quote_path
 from polynya.model.promotion import storage_type
 from polynya.model.types import Array, DataType, Decimal, MapType, Primitive, Struct
 from polynya.query.live_rows import Live
@@ -51,6 +50,8 @@ from polynya.query.views import view_texts
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+
+log = logging.getLogger(__name__)
 
 Kind: TypeAlias = Literal["table", "view"]
 #: The levels of a namespace.
@@ -158,19 +159,25 @@ class ServedCatalog:
         metadata = self._kept.get(made)
         if metadata is not None:
             return Loaded(location, metadata, made)
-        live = self._live(namespace, name)
         if location == "":
+            live = self._live(namespace, name)
             if live is None:
                 raise NotInCatalogError
             # The catalog cannot hold views: its table's commit tells when this one changes.
             location = live.table.metadata_location
             version = f"view {location} {name}"
-            return Loaded(location, _json(_made_view(live)), version)
+            return Loaded(location, _json(_made_view(live, self._texts(live))), version)
         stored = self._read(location, "view-uuid")
-        if live is None:
+        try:
+            live = self._live(namespace, name)
+            texts = None if live is None else self._texts(live)
+        except Exception as error:  # noqa: BLE001 - of its own table, or of that of another task
+            log.warning("%s.%s is served as it is stored: %s", ".".join(namespace), name, error)
+            texts = None
+        if texts is None:
             return Loaded(location, stored, location)
         # The file names one definition, and all texts are made from that.
-        written = _with_representations(json.loads(stored), live)
+        written = _with_representations(json.loads(stored), texts)
         return Loaded(location, self._kept.put(made, _json(written)), made)
 
     def has(self, namespace: Namespace, name: str, kind: Kind) -> bool:
@@ -246,6 +253,16 @@ class ServedCatalog:
             return None
         return live if live.name == full else None
 
+    def _texts(self, live: Live) -> list[dict[str, str]]:
+        """A view for each engine."""
+        relations = live.dataset.relations
+        table = (relations.internal_schema, relations.internal_table)
+        if self._project.target.on_glue:
+            # Glue has no upper case.
+            table = (table[0].lower(), table[1].lower())
+        texts = view_texts(live.dataset, live.shape, live.view, table)
+        return [{"type": "sql", "sql": sql, "dialect": dialect} for dialect, sql in texts.items()]
+
     # Catalogs that are asked name by name
 
     @property
@@ -267,12 +284,12 @@ class ServedCatalog:
 
     def _remote_namespaces(self) -> dict[Namespace, dict[str, str]]:
         """Those of the project: a catalog of an account has more."""
-        schemas = (
-            schema
-            for task in self._project.tasks
-            for schema in (task.schema_, task.internal_schema or f"{task.schema_}_internal")
-        )
-        return {(schema,): {} for schema in schemas}
+        found: dict[Namespace, dict[str, str]] = {}
+        for task in self._project.tasks:
+            internal = task.internal_schema or f"{task.schema_}_internal"
+            found[task.schema_,] = {}
+            found[internal.lower() if self._project.target.on_glue else internal,] = {}
+        return found
 
     def _remote_names(self, namespace: Namespace, kind: Kind) -> list[str]:
         if namespace not in self._remote_namespaces():
@@ -283,10 +300,8 @@ class ServedCatalog:
             return [name[-1] for name in self._remote.list_views(namespace)]
         except NoSuchNamespaceError:
             return []
-        except (NotImplementedError, NotInstalledError):
-            return [
-                name for live in self._datasets(namespace) for name in _texts(live, live.dataset)
-            ]
+        except NotImplementedError:
+            return [name for live in self._datasets(namespace) for name in _views(live)]
 
     def _remote_location(self, namespace: Namespace, name: str, kind: Kind) -> str:
         if namespace not in self._remote_namespaces():
@@ -356,28 +371,25 @@ def _with_referred_snapshots(raw: bytes) -> bytes:
     return _json(document)
 
 
-def _texts(live: Live, dataset: ResolvedDataset) -> list[str]:
-    table = quote_path(dataset.relations.internal_schema, dataset.relations.internal_table)
-    return list(definitions(dataset, live.shape, table)) if live.shape.data else []
+def _views(live: Live) -> list[str]:
+    """Names of the views of a dataset; none before it has columns."""
+    return list(definitions(live.dataset, live.shape, "t")) if live.shape.data else []
 
 
-def _representations(live: Live) -> list[dict[str, str]]:
-    texts = view_texts(live.dataset, live.shape, live.view)
-    return [{"type": "sql", "sql": sql, "dialect": dialect} for dialect, sql in texts.items()]
-
-
-def _with_representations(document: dict[str, Any], live: Live) -> dict[str, Any]:
-    """The stored metadata of a view, with its current version in all dialects."""
+def _with_representations(
+    document: dict[str, Any], texts: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
+    """The stored metadata of a view, with these texts in its current version."""
     current = document["current-version-id"]
     for version in document["versions"]:
         if version["version-id"] == current:
-            version["representations"] = _representations(live)
+            version["representations"] = list(texts)
             # The catalog may have any name where it is attached: the texts name none.
             version.pop("default-catalog", None)
     return document
 
 
-def _made_view(live: Live) -> dict[str, Any]:
+def _made_view(live: Live, texts: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """Metadata of a view that its catalog cannot hold."""
     relations, metadata = live.dataset.relations, live.table.metadata
     return {
@@ -392,7 +404,7 @@ def _made_view(live: Live) -> dict[str, Any]:
                 "schema-id": 0,
                 "summary": {"engine-name": "polynya"},
                 "default-namespace": [relations.schema],
-                "representations": _representations(live),
+                "representations": list(texts),
             }
         ],
         "version-log": [{"version-id": 1, "timestamp-ms": metadata.last_updated_ms}],

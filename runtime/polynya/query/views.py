@@ -341,23 +341,23 @@ def _over(relation: str, view: str) -> str:
     )
 
 
-def view_texts(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, str]:
+def view_texts(
+    dataset: ResolvedDataset, shape: Shape, view: str, table: tuple[str, str]
+) -> dict[str, str]:
     """The text of one view for Spark, Trino and DuckDB, by the name of the dialect.
 
-    They name the table as `schema.table`, in a catalog of any name. Instants stay instants, which
-    Athena's views cannot show.
+    `table` is the schema and name of the internal table, in a catalog of any name. Instants stay
+    instants, which Athena's views cannot show.
 
     Raises:
         OperationError: the SQL has no translation (POLYNYA-VIEW-004).
     """
-    relations = dataset.relations
-    schema, internal = relations.internal_schema, relations.internal_table
-    spark = definitions(dataset, shape, quote_path(schema, internal))[view]
+    spark = definitions(dataset, shape, quote_path(*table))[view]
     try:
         trino = translated(view, spark, shape).sql
-        duckdb = duckdb_sql(trino, internal, _STORED)
+        duckdb = duckdb_sql(trino, table[1], _STORED)
     except SqlglotError as error:
-        name = f"{relations.schema}.{view}"
+        name = f"{dataset.relations.schema}.{view}"
         raise VIEW_NOT_TRANSLATED(where=name, relation=name, reason=error) from error
-    relation = f"{quoted(schema)}.{quoted(internal)}"
+    relation = ".".join(map(quoted, table))
     return {"spark": spark, "trino": trino, "duckdb": _over(relation, duckdb)}

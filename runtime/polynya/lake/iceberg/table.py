@@ -167,11 +167,8 @@ class IcebergTable:
 
     def has_had(self, name: str) -> bool:
         """Whether any schema of the table has a top-level column of this name."""
-        schemas = self._java.schemas().values().iterator()
-        while schemas.hasNext():
-            if schemas.next().asStruct().field(name) is not None:
-                return True
-        return False
+        schemas = self._java.schemas().values()
+        return any(schema.asStruct().field(name) is not None for schema in schemas)
 
     def files(self, partition: Partition, snapshot: int | None) -> tuple[DataFile, ...]:
         """Data files of one partition in one snapshot."""

@@ -43,7 +43,7 @@ def create_views(
     for name, sql in definitions(dataset, shape, internal_path(spark, dataset)).items():
         quoted = quote_path(view_catalog(spark), dataset.relations.schema, name)
         definition = definition_of(shape, sql, stored)
-        if _published(spark, quoted) != definition:
+        if _published(spark, quoted) != (definition, sql):
             spark.sql(
                 f"CREATE OR REPLACE VIEW {quoted} "
                 f"TBLPROPERTIES ('{DEFINITION}' = '{definition}') AS {sql}"
@@ -58,8 +58,8 @@ def drop_views(spark: SparkSession, names: Iterable[str]) -> None:
         spark.sql(f"DROP VIEW IF EXISTS {quote_path(view_catalog(spark), *name.split('.'))}")
 
 
-def _published(spark: SparkSession, quoted: str) -> str | None:
-    """The definition that a view was made with; None for a view that is not there or not ours."""
+def _published(spark: SparkSession, quoted: str) -> tuple[str, str] | None:
+    """The definition that a view was made with, and its text; None for one that is not there."""
     # Through the catalog itself: a statement would cost a plan for each view of each batch.
     jvm: Any = spark._jvm
     place = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(
@@ -67,5 +67,6 @@ def _published(spark: SparkSession, quoted: str) -> str | None:
     )
     if not place.catalog().viewExists(place.identifier()):
         return None
-    definition = place.catalog().loadView(place.identifier()).properties().get(DEFINITION)
-    return None if definition is None else str(definition)
+    view = place.catalog().loadView(place.identifier())
+    # Whoever replaces a view keeps its properties.
+    return str(view.properties().get(DEFINITION)), str(view.query())
