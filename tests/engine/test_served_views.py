@@ -83,7 +83,8 @@ def test_views_for_duckdb_follow_commits_and_their_text_is_served(lab: Lab) -> N
 
 def test_a_view_of_other_settings_has_only_its_stored_text(lab: Lab) -> None:
     users = with_pending_changes(lab)
-    lab.spark.sql(f"CREATE OR REPLACE VIEW {users.view} AS SELECT 1 AS one")
+    lab.spark.sql(f"DROP VIEW {users.view}")
+    lab.spark.sql(f"CREATE VIEW {users.view} AS SELECT 1 AS one")
 
     with served_with(users) as found:
         client = load_catalog("any", type="rest", uri=found.url)

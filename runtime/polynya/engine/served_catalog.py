@@ -50,6 +50,8 @@ from polynya.query.views import view_texts
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+    from pyiceberg.view import View
 
 log = logging.getLogger(__name__)
 
@@ -138,11 +140,12 @@ class ServedCatalog:
 
     def table(self, namespace: Namespace, name: str, snapshots: Snapshots = "all") -> Loaded:
         """A table as of its newest commit."""
-        location = self._location(namespace, name, "table")
+        place = self._place(namespace, name, "table")
+        location = place.location
         version = f"{location} {snapshots}"
         metadata = self._kept.get(version)
         if metadata is None:
-            raw = self._read(location, "table-uuid")
+            raw = place.metadata or self._read(location, "table-uuid")
             if snapshots == "refs":
                 raw = _with_referred_snapshots(raw)
             metadata = self._kept.put(version, raw)
@@ -154,7 +157,8 @@ class ServedCatalog:
         Those of Polynya that the catalog has as today's settings want them have all dialects.
         Others are as whoever made them wrote them.
         """
-        location = self._location(namespace, name, "view")
+        place = self._place(namespace, name, "view")
+        location = place.location
         made = f"view {location}"
         metadata = self._kept.get(made)
         if metadata is not None:
@@ -167,12 +171,12 @@ class ServedCatalog:
             location = live.table.metadata_location
             version = f"view {location} {name}"
             return Loaded(location, _json(_made_view(live, self._texts(live))), version)
-        stored = self._read(location, "view-uuid")
+        stored = place.metadata or self._read(location, "view-uuid")
         try:
             live = self._live(namespace, name)
             texts = None if live is None else self._texts(live)
         except Exception as error:  # noqa: BLE001 - of its own table, or of that of another task
-            log.warning("%s.%s is served as it is stored: %s", ".".join(namespace), name, error)
+            log.warning("%s is served as it is stored: %s", _about(namespace, name), error)
             texts = None
         if texts is None:
             return Loaded(location, stored, location)
@@ -183,7 +187,7 @@ class ServedCatalog:
     def has(self, namespace: Namespace, name: str, kind: Kind) -> bool:
         """Whether the catalog has a table or view of this name."""
         try:
-            if self._location(namespace, name, kind) == "" and kind == "view":
+            if self._place(namespace, name, kind).location == "":
                 return self._live(namespace, name) is not None
         except NotInCatalogError:
             return False
@@ -195,15 +199,14 @@ class ServedCatalog:
         target = self._project.target
         return catalog_file(target) is not None or target.database is not None
 
-    def _location(self, namespace: Namespace, name: str, kind: Kind) -> str:
-        """Where the metadata file is; "" for a view of a catalog that cannot hold views."""
+    def _place(self, namespace: Namespace, name: str, kind: Kind) -> _Place:
         if not self._is_listed:
-            return self._remote_location(namespace, name, kind)
+            return self._remote_place(namespace, name, kind)
         joined = ".".join(namespace)
         for entry in entries_of(self._project.target, CATALOG):
             if (entry.namespace, entry.name, entry.is_view) == (joined, name, kind == "view"):
                 self._refuse_elsewhere(entry.metadata, f"{joined}.{name}")
-                return entry.metadata
+                return _Place(entry.metadata)
         raise NotInCatalogError
 
     def _refuse_elsewhere(self, location: str, name: str) -> None:
@@ -303,17 +306,35 @@ class ServedCatalog:
         except NotImplementedError:
             return [name for live in self._datasets(namespace) for name in _views(live)]
 
-    def _remote_location(self, namespace: Namespace, name: str, kind: Kind) -> str:
+    def _remote_place(self, namespace: Namespace, name: str, kind: Kind) -> _Place:
         if namespace not in self._remote_namespaces():
             raise NotInCatalogError
         try:
+            found: Table | View
             if kind == "table":
-                return str(self._remote.load_table((*namespace, name)).metadata_location)
-            return str(self._remote.load_view((*namespace, name)).metadata_location)
+                found = self._remote.load_table((*namespace, name))
+            else:
+                found = self._remote.load_view((*namespace, name))
         except (NoSuchTableError, NoSuchViewError, NoSuchNamespaceError):
             raise NotInCatalogError from None
         except NotImplementedError:
-            return ""
+            return _Place("")
+        except ValueError as error:
+            where = _about(namespace, name)
+            raise METADATA_FILE_UNREADABLE(where=where, reason="it is damaged") from error
+        # Read already, with credentials that the catalog may have given.
+        return _Place(str(found.metadata_location), found.metadata.model_dump_json().encode())
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the metadata file is; "" for a view of a catalog that cannot hold views.
+
+    `metadata` is its content where the catalog came with it.
+    """
+
+    location: str
+    metadata: bytes | None = None
 
 
 class _Kept:
@@ -337,6 +358,10 @@ class _Kept:
             while self._bytes > _KEPT_BYTES:
                 self._bytes -= len(self._values.popitem(last=False)[1])
         return value
+
+
+def _about(namespace: Namespace, name: str) -> str:
+    return ".".join([*namespace, name])
 
 
 def _levels(namespace: str) -> Namespace:
