@@ -168,10 +168,10 @@ def _answer(
         refused = RestError(405, "UnsupportedOperationException", message).answer()
         return RestAnswer(refused.status, refused.body, {"Allow": ", ".join(METHODS)})
     known = _is_known(path)
-    if not known or (known == "read" and method in _WRITES) or known == "refused":
-        if known:
-            raise RestError(406, "UnsupportedOperationException", READ_ONLY)
+    if not known:
         raise RestError(404, "NotFoundException", "the REST catalog protocol has no such path")
+    if known == "refused" or method in _WRITES:
+        raise RestError(406, "UnsupportedOperationException", READ_ONLY)
     match path[1:]:
         case ["config"]:
             return _found(_config(catalog))
