@@ -57,9 +57,9 @@ def test_views_for_duckdb_follow_commits_and_their_text_is_served(lab: Lab) -> N
             assert set(texts) == {"spark", "trino", "duckdb"}
             assert "polynya" not in "".join(texts.values())
             engine.execute(f"USE polynya.{schema}_internal")
-            rows = engine.execute(texts["duckdb"])
-            columns = [name for name, *_ in rows.description]
-            assert sorted_rows(rows.fetchall()) == by_spark(users, view, columns)
+            rows = engine.execute(texts["duckdb"]).fetch_arrow_table()
+            found_rows = [tuple(row.values()) for row in rows.to_pylist()]
+            assert sorted_rows(found_rows) == by_spark(users, view, rows.column_names)
         engine.execute("USE memory.main")
 
         # Made once, the views show each later commit.

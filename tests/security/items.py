@@ -141,7 +141,7 @@ ITEMS: Final[Mapping[str, Item]] = {
         "or one that is passed on holds a secret",
         ("tests/store/test_project_archive.py",),
     ),
-    "S20": Item(
+    "S14": Item(
         "a request to a served catalog writes, reads a file outside of the catalog, takes a thread "
         "or the memory for itself, or is answered without the token",
         (

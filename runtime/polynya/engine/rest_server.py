@@ -235,8 +235,9 @@ class _Connection(BaseHTTPRequestHandler):
         self.request = self.connection = connection
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._incoming = _Incoming(connection, clock)
-        self.rfile = io.BufferedReader(self._incoming, 4096)
-        self.wfile = io.BufferedWriter(_Outgoing(connection))  # type: ignore[assignment]
+        self._reader = io.BufferedReader(self._incoming, 4096)
+        self.rfile = self._reader
+        self.wfile = io.BufferedWriter(_Outgoing(connection))
 
     @override
     def handle(self) -> None:
@@ -257,7 +258,7 @@ class _Connection(BaseHTTPRequestHandler):
     def handle_one_request(self) -> None:
         self.close_connection = True
         self._incoming.allow(_IDLE_SECONDS, _MAX_HEAD_BYTES)
-        if not self.rfile.peek(1):
+        if not self._reader.peek(1):
             return
         self._incoming.allow(_REQUEST_SECONDS, _MAX_HEAD_BYTES)
         with self.server.lock:

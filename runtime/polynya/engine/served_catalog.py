@@ -50,8 +50,6 @@ from polynya.query.views import view_texts
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
-    from pyiceberg.table import Table
-    from pyiceberg.view import View
 
 log = logging.getLogger(__name__)
 
@@ -310,11 +308,12 @@ class ServedCatalog:
         if namespace not in self._remote_namespaces():
             raise NotInCatalogError
         try:
-            found: Table | View
             if kind == "table":
-                found = self._remote.load_table((*namespace, name))
-            else:
-                found = self._remote.load_view((*namespace, name))
+                table = self._remote.load_table((*namespace, name))
+                # Read already, with credentials that the catalog may have given.
+                metadata = table.metadata.model_dump_json().encode()
+                return _Place(str(table.metadata_location), metadata)
+            view = self._remote.load_view((*namespace, name)).metadata
         except (NoSuchTableError, NoSuchViewError, NoSuchNamespaceError):
             raise NotInCatalogError from None
         except NotImplementedError:
@@ -322,8 +321,10 @@ class ServedCatalog:
         except ValueError as error:
             where = _about(namespace, name)
             raise METADATA_FILE_UNREADABLE(where=where, reason="it is damaged") from error
-        # Read already, with credentials that the catalog may have given.
-        return _Place(str(found.metadata_location), found.metadata.model_dump_json().encode())
+        # PyIceberg does not tell where the file is; a version is never changed.
+        name = f"{view.view_uuid}-{view.current_version_id}.metadata.json"
+        place = f"{view.location}/metadata/{name}"
+        return _Place(place, view.model_dump_json().encode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,11 @@ def is_refusal(error: Py4JJavaError) -> bool:
     return _is_any(error, {_INVALID, _OVERTAKEN})
 
 
+def is_dropped(error: Py4JJavaError) -> bool:
+    """Whether the catalog does not have the table any more."""
+    return _is_any(error, {"NoSuchTableException"})
+
+
 def _is_any(error: Py4JJavaError, names: Collection[str]) -> bool:
     cause = error.java_exception
     while cause is not None:

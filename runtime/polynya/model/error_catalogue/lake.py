@@ -113,6 +113,17 @@ FILES_CHANGED_BY_ENGINE = ErrorEntry(
     "Another engine, such as a compaction by Spark or Athena, replaced them before the commit. If "
     "it happens often, steps cost twice as much.",
 )
+TABLE_DROPPED = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-083",
+    title="another program dropped a table",
+    message="{table} is not in the catalog any more: another program dropped it",
+    state="nothing of this step was committed; landed files stay where they are",
+    fix="restore the table, or let the next run make it from the landed files that are still there",
+    page="A step was about to commit to a table that another program had dropped. The next run "
+    "makes the table again and reads everything that is still in the landing folder. Where landed "
+    "files were removed by their retention, reload the dataset from its source.",
+)
 COLUMN_GONE = ErrorEntry(
     OperationError,
     "POLYNYA-LAKE-081",
