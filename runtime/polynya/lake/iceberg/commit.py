@@ -100,11 +100,7 @@ def commit_row_delta(table: IcebergTable, step: CommitStep) -> Committed:
         if step.within is not None:
             step.within.commitTransaction()
     except Py4JJavaError as error:
-        if is_dropped(error):
-            raise TABLE_DROPPED(where=table.name, table=table.name) from error
-        is_live = _is_live(table, step)
-        if is_refusal(error) or not is_live:
-            raise _explained(table, step, error, is_live=is_live) from error
+        _refuse_unless_live(table, step, error)
         log.warning("the commit of %s was made although the catalog reported an error", table.name)
     except CapturedException as error:
         if _NO_ANCESTOR not in str(error):
@@ -162,6 +158,15 @@ def _validate(table: IcebergTable, delta: Any, step: CommitStep) -> None:
     )
     if step.touched:
         delta.validateDataFilesExist(java_files.texts(step.touched))
+
+
+def _refuse_unless_live(table: IcebergTable, step: CommitStep, error: Py4JJavaError) -> None:
+    """Raise what a failed commit is called, unless the table holds the step all the same."""
+    if is_dropped(error):
+        raise TABLE_DROPPED(where=table.name, table=table.name) from error
+    is_live = _is_live(table, step)
+    if is_refusal(error) or not is_live:
+        raise _explained(table, step, error, is_live=is_live) from error
 
 
 def _is_live(table: IcebergTable, step: CommitStep) -> bool | None:
