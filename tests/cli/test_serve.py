@@ -75,7 +75,10 @@ def test_a_port_in_use_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "POLYNYA-QRY-012" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 0), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)],
+)
 def test_it_serves_until_a_signal(tmp_path: Path, number: int, code: int) -> None:
     make_tables(write_project(tmp_path), "orders")
     arguments = ["-p", str(tmp_path), "--json", "serve", "--catalog", "--port", "0"]

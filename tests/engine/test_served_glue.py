@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -32,6 +33,7 @@ COLUMNS = {"id": "string", "tags": "array<struct<a:int,b:map<string,decimal(9,2)
 STATE = CopyState(columns=SourceColumns(schema=COLUMNS, keys=["id"]))
 
 
+@pytest.mark.slow
 def test_views_are_made_of_the_settings(tmp_path: Path) -> None:
     with aws_server("acme-lake", "acme-landing") as endpoint:
         text = aws_project(endpoint, REGION)

@@ -81,6 +81,7 @@ def test_views_for_duckdb_follow_commits_and_their_text_is_served(lab: Lab) -> N
         assert rows == [(3, "new"), (4, "later")]
 
 
+@pytest.mark.slow
 def test_a_view_of_other_settings_has_only_its_stored_text(lab: Lab) -> None:
     users = with_pending_changes(lab)
     lab.spark.sql(f"DROP VIEW {users.view}")

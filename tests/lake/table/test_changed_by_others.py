@@ -1,6 +1,6 @@
 """What another program does to a table or a view is survived, or refused by name.
 
-`CASES` is the table of `docs/serve-catalog.md`; maintenance by others has tests of its own
+The page `docs/serve-catalog.md` has the list. Maintenance by others has tests of its own
 (`tests/lake/maintenance/test_other_engines.py`).
 """
 
@@ -19,6 +19,8 @@ from polynya.model.errors import PolynyaError
 from tests.lab.lab import STARTED, Feed, Lab, put
 from tests.lab.owned import owned
 
+pytestmark = pytest.mark.slow
+
 ROWS = [(1, "Ann"), (2, "Ben"), (3, "Cid"), (4, "Dan")]
 
 
@@ -26,7 +28,7 @@ ROWS = [(1, "Ann"), (2, "Ben"), (3, "Cid"), (4, "Dan")]
 class Case:
     """What the other program does, and the error that the next run ends with, if any.
 
-    `undo` is what its fix says; then the run goes on. `columns` are read at the end.
+    `undo` is what its fix says; then the run goes on.
     """
 
     does: Callable[[Feed], None]
