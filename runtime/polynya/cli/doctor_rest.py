@@ -31,9 +31,9 @@ def _reach(target: ResolvedTarget, access: RestAccess) -> Check:
     # Start-up time: PyIceberg.
     from polynya.lake.spark.session import CATALOG
     from polynya.lake.warehouse.check import refuse_unusable
-    from polynya.lake.warehouse.served import asked, served
+    from polynya.lake.warehouse.rest_catalog import asked, open_rest_catalog
 
-    client = served(target, CATALOG)
+    client = open_rest_catalog(target, CATALOG)
     with asked(access):
         schemas = len(client.list_namespaces())
     refuse_unusable(target, CATALOG)

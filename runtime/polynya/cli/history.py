@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from rich.table import Table
 
@@ -170,19 +171,26 @@ def locate(dataset: str, /, *, context: Context) -> int:
     return ExitCode.OK
 
 
+#: What DuckDB calls the catalog that it attaches.
+_ATTACHED: Final = "polynya"
+
+
 def views(
     *datasets: str,
     engine: tuple[Dialect, ...] = (),
     catalog: str | None = None,
+    attach: str | None = None,
+    secret: str | None = None,
     context: Context,
 ) -> int:
     """Print the statements that create the views of datasets in another engine.
 
     Like the views of `polynya query` they show pending changes; those called `…_stored` do not.
-    Views for DuckDB read one metadata file: print them again to see later commits. The others read
-    the table by its name; create them again when columns of the dataset change. With `--json` each
-    view comes with its dialect and its columns: a listing for catalogs that hold no views. Needs no
-    Java.
+    With `--attach`, views for DuckDB read the tables through `polynya serve --catalog`, and show
+    each commit at once. Without it they read one metadata file: print them again to see later
+    commits. The others read the table by its name. Create them again when columns of the dataset
+    change. With `--json` each view comes with its dialect and its columns: a listing for catalogs
+    that hold no views. Needs no Java.
 
     For example: `polynya views shop.users --engine trino --catalog polynya`.
 
@@ -191,18 +199,26 @@ def views(
         engine: whose SQL it is; may be given several times. Default: `duckdb`.
         catalog: the catalog, or database, of the engine that has the tables. Default: that of the
             session which creates the views.
+        attach: URL of the served catalog, for DuckDB, which attaches it as `polynya`.
+        secret: name of the secret in DuckDB that has the token of the catalog.
     """
-    if catalog is not None and Dialect.DUCKDB in (engine or (Dialect.DUCKDB,)):
+    engines = engine or (Dialect.DUCKDB,)
+    if catalog is not None and Dialect.DUCKDB in engines:
         raise WRONG_USAGE("views for DuckDB name no catalog", fix="add `--engine trino`")
+    if attach is None and secret is not None:
+        raise WRONG_USAGE("`--secret` needs `--attach`")
+    if attach is not None and engines != (Dialect.DUCKDB,):
+        raise WRONG_USAGE("`--attach` is for DuckDB: other views read the table by its name")
+    attached = None if attach is None else _attached(attach, secret)
     entries = [entry for entry in chosen_entries(context, datasets) if not entry.is_ledger]
     code = int(ExitCode.OK)
     for entry in entries:
         if entry.table is None and datasets:
             message = f"nothing was copied to `{entry.name}` yet"
             raise WRONG_USAGE(message, fix="`polynya run --once`")
-        for dialect in engine or (Dialect.DUCKDB,):
+        for dialect in engines:
             try:
-                _print_views(context, entry, dialect, catalog)
+                _print_views(context, entry, dialect, catalog, attached)
             except OperationError as error:
                 context.output.error(error)
                 code = max(code, error.exit_code)
@@ -210,7 +226,11 @@ def views(
 
 
 def _print_views(
-    context: CommandContext, entry: ProjectTable, engine: Dialect, catalog: str | None
+    context: CommandContext,
+    entry: ProjectTable,
+    engine: Dialect,
+    catalog: str | None,
+    attached: str | None,
 ) -> None:
     # Start-up time: PyIceberg and sqlglot.
     from polynya.lake.read.inspect import metadata_file, shape
@@ -226,7 +246,12 @@ def _print_views(
             engine.fold(relations.schema),
             engine.quote(*filter(None, (catalog, *names))),
         )
+    elif attached is not None:
+        # DuckDB looks names of a catalog up as they are written.
+        table = engine.quote(_ATTACHED, relations.internal_schema, relations.internal_table)
     if not context.output.is_json:
+        if attached is not None:
+            context.output.result("views", {}, f"{attached};")
         context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {engine.quote(schema)};")
     for view in views_in(engine, entry.dataset, shape(entry.table, entry.dataset), table):
         statement = create_view(engine, engine.quote(schema, view.name), view)
@@ -238,6 +263,7 @@ def _print_views(
             ],
             "left_out": list(view.left_out),
             "sql": statement,
+            **({} if attached is None else {"attach": attached}),
         }
         context.output.result("view", data, statement + ";")
         if view.left_out:
@@ -245,6 +271,24 @@ def _print_views(
                 f"{schema}.{view.name} lacks columns that {engine} cannot show: "
                 f"{', '.join(view.left_out)}"
             )
+
+
+def _attached(url: str, secret: str | None) -> str:
+    """The statement by which DuckDB attaches a served catalog."""
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        wrong = not named or "@" in parts.netloc or bool(parts.query) or parts.port == 0
+    except ValueError:
+        wrong = True
+    if wrong or not url.isprintable():
+        raise WRONG_USAGE("`--attach` is the URL that `polynya serve --catalog` prints")
+    how = "'none'" if secret is None else Dialect.DUCKDB.quote(secret)
+    way = "AUTHORIZATION_TYPE" if secret is None else "SECRET"
+    endpoint = _text(url.rstrip("/"))
+    return (
+        f"ATTACH IF NOT EXISTS '' AS {_ATTACHED} (TYPE iceberg, ENDPOINT {endpoint}, {name} {how})"
+    )
 
 
 def _text(text: str) -> str:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 from pyiceberg.io import load_file_io
 
@@ -98,27 +99,36 @@ class ProjectViews:
         if (
             place is None
             or text is None
-            or self._definition(name, place) != definition_of(live.shape, text)
+            or self._definition(name, place) != (definition_of(live.shape, text), text)
         ):
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
-    def _definition(self, name: str, metadata: str) -> str | None:
-        """The definition in the metadata file of a view; None where there is none to read."""
+    def _definition(self, name: str, metadata: str) -> tuple[str, str] | None:
+        """Definition and Spark's text in the metadata of a view; None where there is none.
+
+        Whoever replaces a view keeps its properties, so that the definition alone says little.
+        """
+        try:
+            document = self._metadata(name, metadata)
+            definition = document["properties"][DEFINITION]
+            versions = {one["version-id"]: one for one in document["versions"]}
+            shown = versions[document["current-version-id"]]["representations"]
+            sql = next(one["sql"] for one in shown if one["dialect"] == "spark")
+        except (OSError, EOFError, ValueError, LookupError, TypeError, StopIteration):
+            return None
+        return str(definition), str(sql)
+
+    def _metadata(self, name: str, metadata: str) -> Any:
         target = self._project.target
         if target.rest is not None:
             # Start-up time: PyIceberg's client, which no other catalog needs.
-            from polynya.lake.warehouse.served import view_property
+            from polynya.lake.warehouse.rest_catalog import view_metadata
 
-            return view_property(target, CATALOG, name, DEFINITION)
-        try:
-            reader = load_file_io(dict(self.tables.properties), metadata)
-            with reader.new_input(metadata).open() as file:
-                data = file.read()
-            text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
-            definition = json.loads(text).get("properties", {}).get(DEFINITION)
-        except (OSError, EOFError, ValueError, AttributeError):
-            return None
-        return str(definition) if definition is not None else None
+            return view_metadata(target, CATALOG, name)
+        reader = load_file_io(dict(self.tables.properties), metadata)
+        with reader.new_input(metadata).open() as file:
+            data = file.read()
+        return json.loads(gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data)
 
 
 def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:

@@ -215,7 +215,7 @@ def served_error(error: BaseException) -> PolynyaError | None:
     if "pyiceberg.catalog.rest" not in sys.modules:
         return None
     # Start-up time: only a process that has asked such a catalog can have its errors.
-    from polynya.lake.warehouse.served import rest_error
+    from polynya.lake.warehouse.rest_catalog import rest_error
 
     seen: BaseException | None = error
     while seen is not None:
@@ -228,6 +228,11 @@ def served_error(error: BaseException) -> PolynyaError | None:
 def is_refusal(error: Py4JJavaError) -> bool:
     """Whether Iceberg surely made no commit of rows because the table had moved."""
     return _is_any(error, {_INVALID, _OVERTAKEN})
+
+
+def is_dropped(error: Py4JJavaError) -> bool:
+    """Whether the catalog does not have the table any more."""
+    return _is_any(error, {"NoSuchTableException"})
 
 
 def _is_any(error: Py4JJavaError, names: Collection[str]) -> bool:

@@ -118,6 +118,7 @@ class Applier(ABC):
         started = time.monotonic()
         with target.applying():
             target.take_over()
+            target.refuse_lost_columns()
             # Not before: no batch changes the columns while an apply is at work.
             with (
                 ApplyRun.of(target, shape or target.stored_shape(), fresh) as run,

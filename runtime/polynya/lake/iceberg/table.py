@@ -168,6 +168,11 @@ class IcebergTable:
         """Names of the top-level columns."""
         return {column["name"] for column in self.columns()}
 
+    def has_had(self, name: str) -> bool:
+        """Whether any schema of the table has a top-level column of this name."""
+        schemas = self._java.schemas().values()
+        return any(schema.asStruct().field(name) is not None for schema in schemas)
+
     def files(self, partition: Partition, snapshot: int | None) -> tuple[DataFile, ...]:
         """Data files of one partition in one snapshot."""
         return () if snapshot is None else self._files.of(partition, snapshot)

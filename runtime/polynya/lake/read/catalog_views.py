@@ -76,7 +76,7 @@ def create_views(
         wanted = {DEFINITION: definition_of(shape, sql, stored)}
         if others is not None:
             wanted[TRANSLATED_BY] = others.version
-        if _has(place, wanted):
+        if _has(place, sql, wanted):
             continue
         if texts is None:
             texts = {} if others is None else others.texts(dataset, shape)
@@ -106,12 +106,16 @@ def _place(spark: SparkSession, quoted: str) -> Any:
     )
 
 
-def _has(place: Any, wanted: Mapping[str, str]) -> bool:
-    """Whether the view is there and was made with these properties."""
+def _has(place: Any, sql: str, wanted: Mapping[str, str]) -> bool:
+    """Whether the view is there with this text and was made with these properties."""
     if not place.catalog().viewExists(place.identifier()):
         return False
-    properties = place.catalog().loadView(place.identifier()).properties()
-    return all(properties.get(name) == value for name, value in wanted.items())
+    view = place.catalog().loadView(place.identifier())
+    properties = view.properties()
+    # Whoever replaces a view keeps its properties.
+    return str(view.query()) == sql and all(
+        properties.get(name) == value for name, value in wanted.items()
+    )
 
 
 def _schema(

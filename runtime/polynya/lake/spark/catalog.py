@@ -124,9 +124,9 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
         return GlueCatalog(CATALOG, **_glue_for_python(target))
     if target.rest is not None:
         # Start-up time: the client, which no other catalog needs.
-        from polynya.lake.warehouse.served import served
+        from polynya.lake.warehouse.rest_catalog import open_rest_catalog
 
-        return served(target, CATALOG)
+        return open_rest_catalog(target, CATALOG)
     file = catalog_file(target)
     if not has_tables(target):
         raise NO_TABLES_YET(
@@ -187,9 +187,9 @@ def holds_views(target: ResolvedTarget) -> bool:
     """
     if target.rest is not None:
         # Start-up time: the client, which no other catalog needs.
-        from polynya.lake.warehouse.served import served
+        from polynya.lake.warehouse.rest_catalog import open_rest_catalog
 
-        return served(target, CATALOG).holds_views
+        return open_rest_catalog(target, CATALOG).holds_views
     return not target.on_glue
 
 

@@ -54,10 +54,14 @@ from polynya.lake.table.state import (
     stage_states,
 )
 from polynya.model.config.dataset import LAYOUT, ResolvedDataset, TableLayout
-from polynya.model.error_catalogue.lake import FOREIGN_DELETES
+from polynya.model.error_catalogue.lake import (
+    COLUMN_GONE,
+    COLUMN_OF_OTHER_TYPE,
+    FOREIGN_DELETES,
+)
 from polynya.model.errors import ConflictError
 from polynya.model.headers import Partition
-from polynya.model.names import quote_path
+from polynya.model.names import quote_path, shown
 from polynya.model.types import DataType, parse_type
 
 
@@ -378,16 +382,34 @@ class DatasetTable:
         # Not what the state knows counts but what the table has: a crash between schema change and
         # data leaves columns that the state does not know yet, and a column that was excluded until
         # now is known and not there.
+        self.refuse_lost_columns()
         stored = self.table.column_names()
         shown = data_columns(self.dataset, schema)
         after = {name: kind for name, kind in schema.items() if name in shown or name in stored}
         known = self.known_schema()
+        self._refuse_added_columns({n: after[n] for n in after if n in stored and n not in known})
         before = {name: known.get(name, kind) for name, kind in after.items() if name in stored}
         if before != after:
             self.refuse_beside_apply()
         if grow_columns(self.spark, self.table, before, after):
             self._record_schema(schema, decided)
         self._lay_out(schema, beside=True)
+
+    def refuse_lost_columns(self) -> None:
+        """Raise OperationError when a column with values is gone, which no own step did."""
+        stored = self.table.column_names()
+        for name in data_columns(self.dataset, self.known_schema()):
+            # A column that was excluded until now is known, and the table never had it.
+            if name not in stored and self.table.has_had(name):
+                raise COLUMN_GONE(where=self.table.name, table=self.table.name, column=shown(name))
+
+    def _refuse_added_columns(self, columns: Mapping[str, DataType]) -> None:
+        """Raise OperationError for columns that are there unasked, and of another type."""
+        for name, kind in columns.items():
+            if not is_stored_as(self.spark, self.table, name, kind):
+                raise COLUMN_OF_OTHER_TYPE(
+                    where=self.table.name, table=self.table.name, column=shown(name), wanted=kind
+                )
 
     def _record_schema(
         self, schema: Mapping[str, DataType], decided: Sequence[DecidedChange]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, entries
+from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, entries, namespaces
 from polynya.lake.warehouse.moved import FOLDER, refuse_moved
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.machine import ACCESS_DENIED, DISK_FULL
@@ -143,15 +143,31 @@ def entries_of(
         return entries(file, catalog)
     if target.rest is not None:
         # Start-up time: PyIceberg, which no other catalog needs for this.
-        from polynya.lake.warehouse.served import served_entries
+        from polynya.lake.warehouse.rest_catalog import rest_entries
 
-        return served_entries(target, catalog, schemas)
+        return rest_entries(target, catalog, schemas)
     if target.database is None:
         return []
     # Start-up time: the driver, which no other catalog needs.
     from polynya.lake.warehouse.catalogs import server_entries
 
     return server_entries(target, catalog)
+
+
+def namespaces_of(target: ResolvedTarget, catalog: str) -> dict[str, dict[str, str]]:
+    """Namespaces of the catalog of a target with their properties, in a file or on a server.
+
+    Raises DependencyError when it cannot be read.
+    """
+    file = catalog_file(target)
+    if file is not None:
+        return namespaces(file, catalog)
+    if target.database is None:
+        return {}
+    # Start-up time: the driver, which no other catalog needs.
+    from polynya.lake.warehouse.catalogs import server_namespaces
+
+    return server_namespaces(target, catalog)
 
 
 def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
@@ -192,7 +208,7 @@ def _refuse_other_served(target: ResolvedTarget, catalog: str) -> None:
     if not isinstance(warehouse, Path) or not has_tables_in(warehouse):
         return
     # Start-up time: PyIceberg, which no other catalog needs for this.
-    from polynya.lake.warehouse.served import serves
+    from polynya.lake.warehouse.rest_catalog import serves
 
     names = ((schema, table) for schema, table, _ in tables_in(warehouse))
     if not any(serves(target, catalog, schema, table) for schema, table in names):

@@ -24,7 +24,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, SetPropertiesUpdate
 
 from polynya.lake.warehouse.check import plain_path
-from polynya.lake.warehouse.served import asked, served
+from polynya.lake.warehouse.rest_catalog import asked, open_rest_catalog
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.warehouse import CATALOG_UNCONDITIONAL
 
@@ -52,7 +52,7 @@ def probe_commits(
         DependencyError: it does not answer, or refuses (POLYNYA-LAKE-062 to 064).
     """
     assert target.rest is not None, "the catalog is behind REST"
-    client = served(target, catalog)
+    client = open_rest_catalog(target, catalog)
     named = (schema, PREFIX + (token() if token is not None else uuid4().hex[:12]))
     row = pa.table({"probe": pa.array([1], pa.int64())})
     with asked(target.rest):

@@ -37,7 +37,7 @@ from polynya.lake.warehouse.catalogs import (
     server_entries,
 )
 from polynya.lake.warehouse.rest_access import s3_for_python
-from polynya.lake.warehouse.served import ServedCatalog, asked, served
+from polynya.lake.warehouse.rest_catalog import RestCatalogClient, asked, open_rest_catalog
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import ConflictError
 
@@ -159,7 +159,7 @@ class RestRegister(Register):
     def __init__(self, target: ResolvedTarget, name: str) -> None:
         assert target.rest is not None, "the catalog is behind REST"
         self._access = target.rest
-        self._client: ServedCatalog = served(target, name)
+        self._client: RestCatalogClient = open_rest_catalog(target, name)
 
     @property
     @override

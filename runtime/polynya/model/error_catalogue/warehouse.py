@@ -105,6 +105,17 @@ TABLE_FILE_MISSING = ErrorEntry(
     "uses the newest one that exists: an earlier state with its own position, from which the next "
     "run continues.",
 )
+METADATA_FILE_UNREADABLE = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-080",
+    title="a metadata file cannot be read",
+    message="the metadata of a table or view cannot be read: {reason}",
+    state="other tables are not affected",
+    fix=METADATA_FILE_MISSING_FIX,
+    page="The catalog names a metadata file that is not one: it is damaged, cut off, of something "
+    "else, or longer than 128 MiB. `polynya serve` refuses this table or view and serves the "
+    "others.",
+)
 TABLE_NOT_IN_WAREHOUSE = ErrorEntry(
     OperationError,
     "POLYNYA-LAKE-044",

@@ -63,7 +63,7 @@ _SERVER_ERRORS: Final = (
 )
 
 
-class ServedCatalog(RestCatalog):
+class RestCatalogClient(RestCatalog):
     """PyIceberg's client with time limits, which loads no class that a server names."""
 
     def __init__(self, name: str, access: RestAccess, more: Mapping[str, str]) -> None:
@@ -201,21 +201,19 @@ class _Key:
     more: tuple[tuple[str, str], ...]
 
 
-_opened: dict[_Key, ServedCatalog] = {}
+_opened: dict[_Key, RestCatalogClient] = {}
 
 
-def served(target: ResolvedTarget, name: str) -> ServedCatalog:
+def open_rest_catalog(target: ResolvedTarget, name: str) -> RestCatalogClient:
     """The REST catalog of a target. Raises as `asked`."""
     assert target.rest is not None, "the catalog is behind REST"
-    return served_catalog(target.rest, name, s3_for_python(target))
+    return rest_client(target.rest, name, s3_for_python(target))
 
 
-def served_entries(
-    target: ResolvedTarget, name: str, schemas: Collection[str]
-) -> list[CatalogEntry]:
+def rest_entries(target: ResolvedTarget, name: str, schemas: Collection[str]) -> list[CatalogEntry]:
     """Tables and views of schemas, in order. Raises as `asked`."""
     assert target.rest is not None, "the catalog is behind REST"
-    catalog, found = served(target, name), list[CatalogEntry]()
+    catalog, found = open_rest_catalog(target, name), list[CatalogEntry]()
     with asked(target.rest):
         for schema in sorted(schemas):
             with suppress(exceptions.NoSuchNamespaceError):
@@ -227,23 +225,22 @@ def served_entries(
     return found
 
 
-def view_property(target: ResolvedTarget, name: str, view: str, key: str) -> str | None:
-    """A property of a view, `schema.view`; None without it. Raises as `asked`."""
+def view_metadata(target: ResolvedTarget, name: str, view: str) -> Any:
+    """The metadata of a view, `schema.view`; None without it. Raises as `asked`."""
     assert target.rest is not None, "the catalog is behind REST"
     with asked(target.rest):
-        found = served(target, name).view_response(*view.split(".", 1))
-        value = None if found is None else found["metadata"].get("properties", {}).get(key)
-    return None if value is None else str(value)
+        found = open_rest_catalog(target, name).view_response(*view.split(".", 1))
+        return None if found is None else found["metadata"]
 
 
 def serves(target: ResolvedTarget, name: str, schema: str, table: str) -> bool:
     """Whether the REST catalog of a target has a table. Raises as `asked`."""
     assert target.rest is not None, "the catalog is behind REST"
     with asked(target.rest):
-        return bool(served(target, name).table_exists((schema, table)))
+        return bool(open_rest_catalog(target, name).table_exists((schema, table)))
 
 
-def served_catalog(access: RestAccess, name: str, more: Mapping[str, str]) -> ServedCatalog:
+def rest_client(access: RestAccess, name: str, more: Mapping[str, str]) -> RestCatalogClient:
     """The client of a REST catalog; a process asks each server for its configuration once.
 
     `more` are properties for the FileIO of PyIceberg. Raises as `asked`.
@@ -251,5 +248,5 @@ def served_catalog(access: RestAccess, name: str, more: Mapping[str, str]) -> Se
     key = _Key(access, tuple(sorted(rest_secrets(access).items())), tuple(sorted(more.items())))
     if key not in _opened:
         with asked(access):
-            _opened[key] = ServedCatalog(name, access, more)
+            _opened[key] = RestCatalogClient(name, access, more)
     return _opened[key]

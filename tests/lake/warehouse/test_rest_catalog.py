@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from polynya.lake.warehouse import probe, served
+from polynya.lake.warehouse import probe, rest_catalog
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.catalog import RestAccess, SigV4
 from polynya.model.config.target import ResolvedTarget
@@ -42,8 +42,8 @@ def config(**more: Any) -> Answer:
     return Answer(200, json.dumps({"defaults": {}, "overrides": {}, **more}).encode())
 
 
-def opened(server: Proxy, **settings: Any) -> served.ServedCatalog:
-    return served.served_catalog(RestAccess(uri=server.uri, **settings), "polynya", {})
+def opened(server: Proxy, **settings: Any) -> rest_catalog.RestCatalogClient:
+    return rest_catalog.rest_client(RestAccess(uri=server.uri, **settings), "polynya", {})
 
 
 def slow(*_: object) -> Answer:
@@ -83,7 +83,7 @@ BROKEN: dict[str, tuple[Callable[[Exchange, Forward], Answer], str]] = {
 def test_a_server_that_is_broken_or_hostile_is_told_as_such(
     server: Proxy, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(served, "_TIMEOUTS", (0.3, 0.3))
+    monkeypatch.setattr(rest_catalog, "_TIMEOUTS", (0.3, 0.3))
     server.fault, code = BROKEN[name]
 
     with pytest.raises(DependencyError) as caught:
