@@ -85,6 +85,7 @@ COMMANDS: Final = (
     _command("query", "query:query", "Answer SQL over the live views."),
     _command("locate", "history:locate", "Print the metadata file of a table."),
     _command("views", "history:views", "Print the live views as SQL for DuckDB and Trino."),
+    _command("dbt", "dbt:app", "The live views as sources of a dbt project."),
     _command("shell", "query:shell", "Answer SQL over the live views, interactively."),
     _command("status", "status:status", "Show freshness, backlog and health."),
     _command("history", "history:history", "Show every event and version of one record."),
