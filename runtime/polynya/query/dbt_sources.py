@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from polynya.lake.fold.shape import Shape
 from polynya.model import headers as h
@@ -94,12 +95,12 @@ def source_tables(
         document |= _freshness(columns, staleness)
         described, left_out = [], []
         for name, datatype in columns.items():
-            if _TEMPLATE.search(name):
+            text_of_type = type_in(datatype, engine)
+            if _TEMPLATE.search(f"{name} {text_of_type}"):
                 left_out.append(f"the column {shown(name)} of {view}: dbt takes it for a template")
             else:
-                described.append(
-                    _column(name, datatype, engine, keys=shape.keys, has_one_row=has_one_row)
-                )
+                tested = shape.keys if has_one_row else ()
+                described.append(_column(name, text_of_type, shape.keys, tested))
         yield SourceTable(document | {"columns": described}, tuple(left_out))
 
 
@@ -146,12 +147,7 @@ def _period(age: timedelta) -> dict[str, Any]:
 
 
 def _column(
-    name: str,
-    datatype: DataType,
-    engine: DbtEngine,
-    *,
-    keys: tuple[str, ...],
-    has_one_row: bool,
+    name: str, text_of_type: str | None, keys: tuple[str, ...], tested: tuple[str, ...]
 ) -> dict[str, Any]:
     column: dict[str, Any] = {"name": name}
     if name in _HEADERS:
@@ -160,15 +156,19 @@ def _column(
         column["description"] = "Key." if len(keys) == 1 else "Part of the key."
     if not _PLAIN.fullmatch(name) or name != name.lower():
         column["quote"] = True
-    column["data_type"] = type_in(datatype, engine)
-    if name in keys and has_one_row:
-        column["data_tests"] = ["unique", "not_null"] if len(keys) == 1 else ["not_null"]
+    if text_of_type is not None:
+        column["data_type"] = text_of_type
+    if name in tested:
+        column["data_tests"] = ["unique", "not_null"] if len(tested) == 1 else ["not_null"]
     return column
 
 
-def type_in(datatype: DataType, engine: DbtEngine) -> str:
-    """The type in which the views show a column in an engine."""
+def type_in(datatype: DataType, engine: DbtEngine) -> str | None:
+    """The type in which the views show a column in an engine, None where it cannot be written."""
     if engine in {DbtEngine.ATHENA, DbtEngine.TRINO}:
         return shown_type(datatype)
-    # Spark calls times without a zone by a name of its own.
-    return exp.DataType.build(str(datatype), dialect="spark").sql(dialect=str(engine))
+    try:
+        return exp.DataType.build(str(datatype), dialect="spark").sql(dialect=str(engine))
+    except SqlglotError:
+        # A field of a struct with a name that only quotes could hold.
+        return None
