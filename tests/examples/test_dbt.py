@@ -20,7 +20,8 @@ _PANDAS = """
 import json, polynya
 frame = polynya.open(".").table("shop.orders").current().to_pandas().sort_values("id")
 types = {name: str(kind) for name, kind in frame.dtypes.items()}
-print(json.dumps([types, [str(one) for one in frame["amount"]], type(frame["amount"][0]).__name__]))
+kind = type(frame["amount"].iloc[0]).__name__
+print(json.dumps([types, [str(one) for one in frame["amount"]], kind, list(frame["items"])]))
 """
 
 
@@ -54,16 +55,18 @@ def mart(folder: Path) -> list[tuple[object, ...]]:
 
 
 def test_pandas_gets_the_types_that_are_documented(project: Path) -> None:
-    types, amounts, kind = json.loads(consume(project, "-c", _PANDAS))
+    types, amounts, kind, items = json.loads(consume(project, "-c", _PANDAS))
 
     assert types == {
         "amount": "object",
         "customer": "str",
         "id": "int64",
+        "items": "object",
         "paid": "bool",
         "hdr__from_timestamp": "datetime64[us, UTC]",
     }
     assert (amounts, kind) == (["10.50", "7.00", "99.90"], "Decimal")
+    assert items == [1, 2, None]
 
 
 def test_a_mart_over_live_views_is_built_tested_and_sees_new_changes(project: Path) -> None:
