@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from polynya.lake.fold.shape import Shape
-from polynya.query.dbt_sources import DbtEngine, SourceTable, Staleness, source_tables
+from polynya.query.dbt_sources import DbtEngine, DbtView, Staleness, source_tables
 from tests.formats.helpers import a_dataset, types
 
 
@@ -20,14 +20,14 @@ def sources(
     keys: tuple[str, ...] = ("id",),
     staleness: Staleness | None = None,
     **columns: str,
-) -> list[SourceTable]:
+) -> list[DbtView]:
     dataset = a_dataset()
     dataset = replace(dataset, relations=replace(dataset.relations, view=view))
     shape = Shape(keys, types(**columns), history=True)
     return list(source_tables(dataset, shape, engine, staleness or Staleness()))
 
 
-def column(table: SourceTable, name: str) -> dict[str, Any]:
+def column(table: DbtView, name: str) -> dict[str, Any]:
     (found,) = (one for one in table.document["columns"] if one["name"] == name)
     return dict(found)
 

@@ -61,7 +61,7 @@ class Staleness:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTable:
+class DbtView:
     """A view as dbt reads it, and what was left out of it, each with the reason."""
 
     document: dict[str, Any]
@@ -70,7 +70,7 @@ class SourceTable:
 
 def source_tables(
     dataset: ResolvedDataset, shape: Shape, engine: DbtEngine, staleness: Staleness
-) -> Iterator[SourceTable]:
+) -> Iterator[DbtView]:
     """The views of a dataset, Current first; a view with an unusable name is left out whole."""
     relations, is_loaded = dataset.relations, engine is DbtEngine.DUCKDB
     views = {
@@ -85,7 +85,7 @@ def source_tables(
         if view is None or columns is None or (is_loaded and kind == "headers"):
             continue
         if reason := _unusable(view, engine):
-            yield SourceTable({}, (f"the view {shown(view)}: {reason}",))
+            yield DbtView({}, (f"the view {shown(view)}: {reason}",))
             continue
         has_one_row = kind in {"current", "headers"} and not shape.append_only
         document: dict[str, Any] = {"name": view, "description": text}
@@ -101,7 +101,7 @@ def source_tables(
             else:
                 tested = shape.keys if has_one_row else ()
                 described.append(_column(name, text_of_type, shape.keys, tested))
-        yield SourceTable(document | {"columns": described}, tuple(left_out))
+        yield DbtView(document | {"columns": described}, tuple(left_out))
 
 
 def source_of(schema: str, project: str, tables: list[dict[str, Any]]) -> dict[str, Any]:
