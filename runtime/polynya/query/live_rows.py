@@ -136,8 +136,10 @@ class LiveRows:
         if self._is_coalesced:
             yield from self._whole()
             return
-        changes = self._changes()
-        touched = _distinct(changes, self._live.shape.keys) if changes.num_rows else None
+        changes, touched = self._changes(), None
+        if changes.num_rows:
+            check_fold(self._live.dataset, self._live.shape, self._live.view)
+            touched = _distinct(changes, self._live.shape.keys)
         quiet = self._quiet(self._shown_partitions, touched)
         with ThreadPoolExecutor(1, "polynya-fold") as beside, closing(quiet):
             folding = beside.submit(self._folded, changes)
@@ -208,7 +210,6 @@ class LiveRows:
         if not changes.num_rows:
             return []
         live, names = self._live, self._folded_columns
-        check_fold(live.dataset, live.shape, live.view)
         events = changes
         if reads_late_records_only(live.dataset, live.shape, live.view):
             events = changes.filter(pc.is_null(changes[h.COPY_CHANGE_IDENTIFIER]))
