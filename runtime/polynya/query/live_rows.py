@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -180,7 +180,9 @@ class LiveRows:
             and shape.expired is None
         )
 
-    def _quiet(self, partitions: Collection[Partition], touched: pa.Table | None) -> Batches:
+    def _quiet(
+        self, partitions: Collection[Partition], touched: pa.Table | None
+    ) -> Generator[pa.RecordBatch, None, None]:
         """Rows of the records that are not touched by pending changes."""
         keys = () if touched is None else self._live.shape.keys
         names = self._inner.names if self._is_stored_as_shown else self._view.quiet
