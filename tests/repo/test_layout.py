@@ -75,7 +75,7 @@ def test_every_dependency_has_its_line_in_the_decision_record() -> None:
     record = (ROOT / "docs" / "adr" / "0000-dependencies.md").read_text()
     runtime = tomllib.loads((ROOT / "runtime" / "pyproject.toml").read_text())["project"]
     asked = runtime["dependencies"] + runtime["optional-dependencies"]["jdk"]
-    for file in ("dev.in", "docs.in"):
+    for file in ("consumers.in", "dev.in", "docs.in"):
         tools = (ROOT / "requirements" / file).read_text().splitlines()
         asked += [line for line in tools if line and not line.startswith(("#", "-"))]
     for requirement in asked:

@@ -287,7 +287,7 @@ def _attached(url: str, secret: str | None) -> str:
     way = "AUTHORIZATION_TYPE" if secret is None else "SECRET"
     endpoint = _text(url.rstrip("/"))
     return (
-        f"ATTACH IF NOT EXISTS '' AS {_ATTACHED} (TYPE iceberg, ENDPOINT {endpoint}, {name} {how})"
+        f"ATTACH IF NOT EXISTS '' AS {_ATTACHED} (TYPE iceberg, ENDPOINT {endpoint}, {way} {how})"
     )
 
 

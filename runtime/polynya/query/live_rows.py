@@ -8,10 +8,13 @@ where the view needs them: for late events, for values that are inherited, and f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Final
 
 import pyarrow as pa
@@ -132,9 +135,19 @@ class LiveRows:
         if self._is_coalesced:
             yield from self._whole()
             return
-        # First, since it may end in an error.
-        touched, folded = self._folded()
-        yield from self._quiet(self._shown_partitions, touched)
+        changes, touched = self._changes(), None
+        if changes.num_rows:
+            check_fold(self._live.dataset, self._live.shape, self._live.view)
+            touched = _distinct(changes, self._live.shape.keys)
+        quiet = self._quiet(self._shown_partitions, touched)
+        with ThreadPoolExecutor(1, "polynya-fold") as beside, closing(quiet):
+            folding = beside.submit(self._folded, changes)
+            # The scan has gone on meanwhile; the fold may end in an error, which comes before rows.
+            first = next(quiet, None)
+            folded = folding.result()
+            if first is not None:
+                yield first
+                yield from quiet
         yield from folded
 
     def table(self) -> pa.Table:
@@ -175,13 +188,15 @@ class LiveRows:
             and shape.expired is None
         )
 
-    def _quiet(self, partitions: Collection[Partition], touched: pa.Table | None) -> Batches:
+    def _quiet(
+        self, partitions: Collection[Partition], touched: pa.Table | None
+    ) -> Generator[pa.RecordBatch, None, None]:
         """Rows of the records that are not touched by pending changes."""
         keys = () if touched is None else self._live.shape.keys
         names = self._inner.names if self._is_stored_as_shown else self._view.quiet
         rows = self._stored.batches({*names, *keys}, partitions, self._where)
         if touched is not None:
-            rows = (_without(batch, touched) for batch in rows)
+            rows = _in_parallel(partial(_without, keys=touched), rows)
         if self._is_stored_as_shown:
             for batch in rows:
                 yield _cast(batch.select(self.schema.names), self.schema)
@@ -192,14 +207,19 @@ class LiveRows:
                 database.load(_STORED, _with_nulls(chunk, blank))
                 yield from self._of_view(database)
 
-    def _folded(self) -> tuple[pa.Table | None, list[pa.RecordBatch]]:
-        """Keys of the records with pending changes, and the rows that the view shows of them."""
-        live = self._live
-        names = self._view.columns | {h.COPY_CHANGE_IDENTIFIER}
-        changes = self._stored.table(names, {Partition.CHANGES})
+    @property
+    def _folded_columns(self) -> frozenset[str]:
+        return self._view.columns | {h.COPY_CHANGE_IDENTIFIER}
+
+    def _changes(self) -> pa.Table:
+        """The pending changes."""
+        return self._stored.table(self._folded_columns, {Partition.CHANGES})
+
+    def _folded(self, changes: pa.Table) -> list[pa.RecordBatch]:
+        """The rows that the view shows of the records with pending changes."""
         if not changes.num_rows:
-            return None, []
-        check_fold(live.dataset, live.shape, live.view)
+            return []
+        live, names = self._live, self._folded_columns
         events = changes
         if reads_late_records_only(live.dataset, live.shape, live.view):
             events = changes.filter(pc.is_null(changes[h.COPY_CHANGE_IDENTIFIER]))
@@ -210,8 +230,7 @@ class LiveRows:
             )
             if database.has_rows(ties(live.shape, _STORED)):
                 raise NotEmbeddedError(f"pending changes of {live.name} that claim the same place")
-            rows = [self._filtered(batch) for batch in self._inner_rows(database)]
-        return _distinct(changes, live.shape.keys), rows
+            return [self._filtered(batch) for batch in self._inner_rows(database)]
 
     def _versions(self, keys: pa.Table, names: Collection[str]) -> list[pa.Table]:
         """Stored versions of records, all that may matter to a fold of theirs."""
@@ -419,10 +438,24 @@ def _matching(batch: pa.RecordBatch, keys: pa.Table, *, among: bool) -> pa.Recor
         return batch.filter(found if among else pc.invert(found))
     place = "hdr__row"
     rows = pa.table({name: batch.column(name) for name in names})
-    rows = rows.append_column(place, pa.array(range(batch.num_rows), pa.int64()))
+    ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+    rows = rows.append_column(place, pc.cumulative_sum(ones, start=-1))
     join = "left semi" if among else "left anti"
     matching = rows.join(keys.cast(rows.select(names).schema), names, join_type=join)
     return batch.take(matching[place].combine_chunks().sort())
+
+
+def _in_parallel(change: Callable[[pa.RecordBatch], pa.RecordBatch], batches: Batches) -> Batches:
+    """What becomes of each batch, in their order; as many at a time as there are processors."""
+    most = os.cpu_count() or 1
+    with ThreadPoolExecutor(most, "polynya-rows") as workers:
+        waiting: deque[Future[pa.RecordBatch]] = deque()
+        for batch in batches:
+            waiting.append(workers.submit(change, batch))
+            if len(waiting) > most:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _chunks(batches: Batches) -> Iterator[pa.Table]:
