@@ -139,7 +139,7 @@ def limits_of(cores: int, *, on_cluster: bool) -> LoadLimits:
     if not on_cluster:
         return LoadLimits()
     return LoadLimits(
-        commit_bytes=max(LoadLimits.commit_bytes, cores * _COMMIT_BYTES_A_CORE),
+        commit_bytes=max(LoadLimits().commit_bytes, cores * _COMMIT_BYTES_A_CORE),
         least_change_bytes=_LEAST_CHANGE_BYTES,
     )
 
