@@ -47,6 +47,7 @@ def test_tasks_leave_the_changes_that_batches_leave(lab: Lab) -> None:
 
     assert said(lab, events.LoadProgress)[-1].reason.startswith("change files of")
     assert left(tasks) == left(batches)
+    assert tasks.table().state.copy.books == batches.table().state.copy.books
     assert len(left(tasks)["changes"]) == 4
     assert len(left(tasks)["bad"]) == 3
 

@@ -99,6 +99,7 @@ class SplitReport:
         newest: time of the newest record, in microseconds.
         copied_to: highest change identifier.
         keys: None when they may not all be different.
+        unparsed: rejected records that could not be parsed.
     """
 
     records: int
@@ -109,6 +110,7 @@ class SplitReport:
     newest: int | None = None
     copied_to: str | None = None
     keys: KeyRange | None = None
+    unparsed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

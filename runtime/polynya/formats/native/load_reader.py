@@ -88,6 +88,7 @@ class _Reading:
     refused: str | None = None
     newest: int | None = None
     copied_to: str | None = None
+    unparsed: int = 0
     news: dict[str, DataType] = field(default_factory=dict)
     keys: KeyWatch = field(default_factory=KeyWatch)
 
@@ -101,6 +102,7 @@ class _Reading:
             newest=self.newest,
             copied_to=self.copied_to,
             keys=self.keys.range,
+            unparsed=self.unparsed,
         )
 
     def rows(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
@@ -150,6 +152,7 @@ class _Reading:
         batch = self._typed(buffer)
         if batch is None:
             return
+        self.unparsed += batch.unparsed
         newest = pc.max(batch.rows.column("__ts").cast(pa.int64())).as_py()
         for rows in rows_of_batch(batch, self._schema):
             self._see(rows, newest)

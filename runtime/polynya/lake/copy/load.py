@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from polynya.formats.batch import NO_ORDER, BatchFacts, LoadedBatch
+from polynya.formats.batch import NO_ORDER, UNPARSED, BatchFacts, LoadedBatch
 from polynya.formats.loads import (
     KeyRange,
     Split,
@@ -445,4 +445,6 @@ def _batch(
         declared=plan.declared,
         met=plan.met,
         of_load=plan.load,
+        unparsed=sum(report.unparsed for report in reports.values())
+        + sum(record.rule in UNPARSED for record in plan.rejected),
     )
