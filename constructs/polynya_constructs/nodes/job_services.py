@@ -1,4 +1,4 @@
-"""EMR Serverless and Glue for the work of tasks: made by the stage, with a node's rights."""
+"""EMR Serverless and Glue for the work of tasks, made by the stage with the rights of a node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from constructs import Construct
 
 from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.grants import allow, for_this_account
-from polynya_constructs.nodes.access import Lakehouse, grant_configuration, grant_tables
+from polynya_constructs.nodes.access import Lakehouse, grant_tables, grant_tasks
 from polynya_constructs.nodes.submitting import EmrApplication
 from polynya_constructs.patterns import EMR_RELEASE, GLUE_JOB
 from polynya_constructs.runtime_package import JobPackage
@@ -102,8 +102,7 @@ class JobServices(Construct):
         Args:
             scope: the parent.
             id_: unique below the parent.
-            name: of application and job, unique in the account and region; the folder of its nodes
-                below the coordination prefix, too.
+            name: of application and job, unique in the account and region.
             vpc: workers of EMR run in its isolated subnets. Glue's run in the network of Glue.
             lakehouse: on which runs work, with the databases whose tables they keep.
             project: prefix of the tasks that runs may read; default: all of them.
@@ -132,7 +131,7 @@ class JobServices(Construct):
             assumed_by=iam.CompositePrincipal(*trusted),
             description=f"Polynya: runs of tasks of {name}",
         )
-        grant_configuration(self.role, lakehouse, project=project, coordination=name)
+        grant_tasks(self.role, lakehouse, project=project)
         grant_tables(self.role, lakehouse)
         for package in (emr_package, glue_package):
             if package is not None:

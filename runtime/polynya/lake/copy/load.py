@@ -43,7 +43,7 @@ from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.spark.tasks import TaskReports, rows_of_tasks
 from polynya.lake.table.books import booked, rows_by_partition, with_changes, with_inserted
 from polynya.lake.table.dataset import DatasetTable, change_columns
-from polynya.lake.table.ownership import agreed_keys
+from polynya.lake.table.ownership import agreed_keys, has_rows
 from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model import headers as h
 from polynya.model.headers import Partition
@@ -259,9 +259,12 @@ def _holds(target: DatasetTable, schema: Mapping[str, DataType]) -> bool:
 
 
 def forget_columns(target: DatasetTable) -> None:
-    """Drop the columns of attempts whose assumptions did not hold, if no file was ever copied."""
+    """Drop the columns of attempts whose assumptions did not hold, if no file was ever copied.
+
+    Files that left the landing zone are forgotten: then only the rows tell that some were.
+    """
     schema = target.known_schema()
-    if schema and not target.state.copy.position.files:
+    if schema and not target.state.copy.position.files and not has_rows(target):
         change_columns(target, {}, list(schema), of_empty=True)
 
 
