@@ -25,6 +25,11 @@ _GLUE_VERSION: Final = "5.0"
 _GLUE_MINUTES: Final = 720
 #: Workers of a run that its task does not size: Glue's least.
 _GLUE_WORKERS: Final = 2
+#: Findings of cdk-nag for a job without a security configuration.
+_ACCEPTED: Final = {
+    "AwsSolutions-GL1": "CloudWatch encrypts the log with a key of its own, as that of the nodes",
+    "AwsSolutions-GL3": "a run keeps no bookmark: what was read is in the tables",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +201,7 @@ class JobServices(Construct):
             ],
             wildcard="Glue makes a log stream for each run, in log groups of its own",
         )
-        aws_glue.CfnJob(
+        job = aws_glue.CfnJob(
             self,
             "Job",
             name=name,
@@ -215,3 +220,5 @@ class JobServices(Construct):
             ),
             default_arguments={"--extra-files": package.environment.url},
         )
+        for rule, reason in _ACCEPTED.items():
+            cdk.Validations.of(job).acknowledge(cdk.Acknowledgment(id=rule, reason=reason))

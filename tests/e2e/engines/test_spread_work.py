@@ -1,4 +1,4 @@
-"""A copy and an apply of more changes than the driver's heap holds, by two workers of a cluster."""
+"""A copy and an apply whose rows and places two workers of a cluster hold, and not the driver."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _STORED = """SELECT id, "at", note FROM iceberg_scan(?) WHERE hdr__partition = '
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_two_workers_copy_and_apply_more_than_the_driver_holds(
+def test_two_workers_copy_and_apply_what_the_driver_need_not_hold(
     tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POLYNYA_DRIVER_MEMORY", f"{HEAP}m")
