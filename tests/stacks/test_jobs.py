@@ -42,7 +42,7 @@ def test_a_glue_job_runs_the_same_script_with_the_same_archive(template: dict[st
     job = only(template, "AWS::Glue::Job")
 
     assert (job["GlueVersion"], job["MaxRetries"], job["Command"]["Name"]) == ("5.0", 0, "glueetl")
-    assert json.dumps(job["Command"]["ScriptLocation"]).endswith('.py"}')
+    assert '.py"' in json.dumps(job["Command"]["ScriptLocation"])
     assert list(job["DefaultArguments"]) == ["--extra-files"]
     assert job["Name"] == "polynya-clustered-asleep"
 
