@@ -52,13 +52,16 @@ SELECT id, "at", note FROM (
 _STORED = """SELECT id, "at", note FROM iceberg_scan(?) WHERE hdr__partition = 'current'"""
 
 
+@pytest.mark.parametrize("version", [2, 3])
 def test_two_workers_copy_and_apply_what_the_driver_need_not_hold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POLYNYA_DRIVER_MEMORY", f"{HEAP}m")
     workers, shop = tmp_path / "workers", tmp_path / "shop"
     with spark_cluster(workers) as master:
-        write_project(shop, shop=TASK.replace("MASTER", f"'{master}'"))
+        task = TASK.replace("MASTER", f"'{master}'")
+        task += f"defaults: {{format_version: {version}}}\n" if version > 2 else ""
+        write_project(shop, shop=task)
         landed = shop / "landing" / "orders"
         _land(landed / "load" / "0.parquet", at=0, text=10)
         CliDriver().run_project(shop)
