@@ -17,6 +17,7 @@ from constructs import Construct
 from polynya_constructs.cluster.arrival_hints import ArrivalHints
 from polynya_constructs.cluster.cluster import Cluster
 from polynya_constructs.cluster.figures import FiguresWithoutNodes
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.cluster.observability import ClusterObservability
 from polynya_constructs.cluster.scaling import ONE_MINUTE, Scaling
 from polynya_constructs.cluster.source_watch import SourceWatch
@@ -30,6 +31,7 @@ from polynya_constructs.nodes.access import (
     grant_hearing,
     grant_tables,
 )
+from polynya_constructs.nodes.job_services import EmrJobs, GlueJobs, JobServices
 from polynya_constructs.nodes.machine_image import PinnedImage
 from polynya_constructs.nodes.streams import (
     Brokers,
@@ -46,7 +48,7 @@ from polynya_constructs.nodes.streams import (
 )
 from polynya_constructs.nodes.submitting import EmrApplication, grant_submitting
 from polynya_constructs.notifications import Notifications
-from stacks.boot import cluster_boot
+from stacks.boot import cluster_boot, job_package
 from stacks.handover import publish_launches, read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.cluster_checks import idle_nodes, shared_streams, unread_streams
@@ -93,18 +95,16 @@ class ClusterStack(cdk.Stack):
                 "the machine image is not pinned: a deploy replaces nodes whenever there is a "
                 f"newer one. fix: make images STAGE={stage.name}",
             )
-        if idle := idle_nodes(settings):
-            cdk.Annotations.of(self).add_warning_v2("polynya:idleNodes", idle)
-        if unread := unread_streams(settings):
-            cdk.Annotations.of(self).add_warning_v2("polynya:unreadStreams", unread)
-        if shared := shared_streams(stage, settings):
-            cdk.Annotations.of(self).add_warning_v2("polynya:sharedStreams", shared)
+        self._warn(stage, settings)
+        own = replace(lakehouse, databases=stage.databases_of(settings))
+        self.jobs = self._job_services(name, vpc, own, settings)
         boot = cluster_boot(
             self,
             settings=settings,
             lakehouse=lakehouse,
             log_group=log_group,
             only_named=stage.shares_project(settings),
+            jobs=self.jobs,
         )
         self.cluster = Cluster(
             self,
@@ -125,15 +125,18 @@ class ClusterStack(cdk.Stack):
             self.cluster.role, lakehouse, project=settings.project, coordination=name
         )
         grant_hearing(self.cluster.role, lakehouse)
-        own = replace(lakehouse, databases=stage.databases_of(settings))
         grant_tables(self.cluster.role, own)
         grant_submitting(
             self.cluster.role,
             applications=[
                 EmrApplication(application_id=one.application_id, execution_role=one.execution_role)
                 for one in settings.emr_serverless
+            ]
+            + ([self.jobs.application] if self.jobs and self.jobs.application else []),
+            glue_jobs=[
+                *settings.glue_jobs,
+                *([self.jobs.glue_job] if self.jobs and self.jobs.glue_job else []),
             ],
-            glue_jobs=settings.glue_jobs,
         )
         if settings.sources:
             self._reads_sources(settings.sources, lakehouse.landing)
@@ -217,6 +220,40 @@ class ClusterStack(cdk.Stack):
             topic=topic,
         )
         cdk.CfnOutput(self, "GroupName", value=name)
+
+    def _warn(self, stage: StageConfig, settings: ClusterSettings) -> None:
+        """Warn of settings that are of no use, or that somebody may not have meant."""
+        warnings = {
+            "polynya:idleNodes": idle_nodes(settings),
+            "polynya:unreadStreams": unread_streams(settings),
+            "polynya:sharedStreams": shared_streams(stage, settings),
+        }
+        for name, text in warnings.items():
+            if text:
+                cdk.Annotations.of(self).add_warning_v2(name, text)
+
+    def _job_services(
+        self, name: str, vpc: ec2.IVpc, lakehouse: Lakehouse, settings: ClusterSettings
+    ) -> JobServices | None:
+        """Make the services to which nodes submit the work of tasks, if the cluster has any."""
+        emr, glue = settings.jobs.emr_serverless, settings.jobs.glue
+        packages = {
+            each: job_package(self, f"Jobs-{each}", each) for each in settings.jobs.architectures
+        }
+        if not packages:
+            return None
+        return JobServices(
+            self,
+            "Jobs",
+            name=name,
+            vpc=vpc,
+            lakehouse=lakehouse,
+            project=settings.project,
+            emr=EmrJobs(**emr.model_dump()) if emr else None,
+            emr_package=packages[emr.architecture] if emr else None,
+            glue=GlueJobs(**glue.model_dump()) if glue else None,
+            glue_package=packages[Architecture.X86_64] if glue else None,
+        )
 
     def _watches_sources(
         self,

@@ -210,6 +210,12 @@ class StageConfig(Frozen):
         return tuple(each for each in Architecture if each in used)
 
     @property
+    def job_architectures(self) -> tuple[Architecture, ...]:
+        """The processors of workers for which archives of jobs are built."""
+        used = {one for cluster in self.clusters for one in cluster.jobs.architectures}
+        return tuple(each for each in Architecture if each in used)
+
+    @property
     def _groups(self) -> list[tuple[Architecture, str | None]]:
         """Processor and own boot script of each group that starts instances."""
         groups = [(cluster.architecture, cluster.boot) for cluster in self.clusters]
@@ -228,7 +234,7 @@ class StageConfig(Frozen):
         streams = [one for each in self.clusters for one in each.sources]
         return Calls(
             kinesis=self.stream.enabled or any(each.kinesis for each in streams),
-            emr=any(cluster.emr_serverless for cluster in self.clusters),
+            emr=any(each.emr_serverless or each.jobs.emr_serverless for each in self.clusters),
             secrets=any(each.secrets for each in streams),
         )
 

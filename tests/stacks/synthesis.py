@@ -77,6 +77,7 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         "landing": ["web"],
         "databases": [],
         "project": "web",
+        "jobs": {"emr_serverless": {"architecture": "x86_64", "max_vcpu": 16}, "glue": {}},
         "streams": {
             "folders": ["web"],
             "kinesis": ["orders"],

@@ -39,6 +39,7 @@ def test_synthesis_finds_nothing_but_what_people_are_to_read(assembly: Assembly)
         "Annotation::polynya:notify borrowed/Cluster-quick",
         "Annotation::polynya:notify dev/Cluster-main",
         "Annotation::polynya:notify prod/Cluster-main",
+        "Annotation::polynya:package clustered/Cluster-asleep/Jobs-x86_64",
         "Annotation::polynya:package clustered/Cluster-steady/Runtime",
         "Annotation::polynya:removeData halfway",
     ]

@@ -16,13 +16,14 @@ from polynya.engine.context import EngineContext, EngineHooks
 from polynya.engine.inventory import internal_schemas
 from polynya.engine.policy import ApplyMode
 from polynya.formats.begun import Begun
+from polynya.formats.loads import limits_of
 from polynya.lake.apply import key_index
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import OtherDialects
 from polynya.lake.spark.cache import cache_root, write_atomically
 from polynya.lake.spark.catalog import holds_views
-from polynya.lake.spark.session import CATALOG, is_alive
+from polynya.lake.spark.session import CATALOG, is_alive, is_local
 from polynya.lake.warehouse.check import cause_of, make_folder, refuse_unusable, refuse_unwritable
 from polynya.lake.warehouse.moved import FOLDER, refuse_moved
 from polynya.lake.warehouse.readers import Readers
@@ -68,6 +69,9 @@ def start_engine(
         access=target.aws,
         target=target,
         landed_readers=landed_readers,
+        load_limits=limits_of(
+            spark.sparkContext.defaultParallelism, on_cluster=not is_local(spark)
+        ),
         begun=Begun(cache_root() / "begun", str(target.landing)),
         hooks=EngineHooks(
             publish_views=_glue_views(target),

@@ -34,6 +34,7 @@ ROLES = {
     "arrival hints": ("clustered/Cluster-steady", "ArrivalHintsRole"),
     "figures": ("clustered/Cluster-cheap", "FiguresRole"),
     "redshift": ("clustered/Consumption", "RedshiftRole"),
+    "job": ("clustered/Cluster-asleep", "JobsRole"),
     "emr job": ("clustered/Consumption", "EmrServerlessJobRole"),
     "firehose": ("clustered/Consumption", "FirehoseclicksRole"),
     "firehose of a stream": ("clustered/Consumption", "FirehoseordersRole"),

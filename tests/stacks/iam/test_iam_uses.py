@@ -29,6 +29,7 @@ WHO = {
     "figuresrole": "figures",
     "redshiftrole": "redshift",
     "emrserverlessjobrole": "emr job",
+    "jobsrole": "job",
     "firehoseclicksrole": "firehose",
     "firehoseordersrole": "firehose",
     "quicksightrole": "analyst",
@@ -40,6 +41,7 @@ WHO = {
 FUNCTIONS = CONSTRUCTS / "functions"
 CODE = {
     "node": [ROOT / "runtime" / "polynya"],
+    "job": [ROOT / "runtime" / "polynya"],
     "network agent": [ROOT / "runtime" / "polynya"],
     "fallback": [FUNCTIONS / "spot_fallback"],
     "wake": [FUNCTIONS / "wake" / "handler.py", FUNCTIONS / "wake" / "own_landing.py"],

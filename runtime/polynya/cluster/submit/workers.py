@@ -14,6 +14,7 @@ from typing_extensions import override
 from polynya.cluster.messages import Inbox, RunEnded, RunHandle, Workers
 from polynya.cluster.submit.following import SeenBacklog, SubmittedRun
 from polynya.cluster.submit.processes import ProcessRuns, Submission, arguments_of
+from polynya.cluster.submit.services import completed, is_of_stage
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
 from polynya.engine.commands.unit_command import UnitCommand
@@ -161,8 +162,7 @@ class RoutedWorkers(Workers):
         arguments += ("--once",) if in_aws else ("--base", str(place.base))
         if isinstance(engine, Submitted):
             _refuse_unreachable(engine, job, target, place)
-            _refuse_unnamed(engine, job)
-            runs = self._services(engine, target.aws)
+            runs = self._services(_named_here(engine, job), target.aws)
         else:
             runs = self._processes
         return Submission(
@@ -180,6 +180,14 @@ class RoutedWorkers(Workers):
             unread=_unread_of(target, task, job),
             away=in_aws,
         )
+
+
+def _named_here(engine: Submitted, job: JobKey) -> Submitted:
+    """The engine, whole; raises ConfigError where the machine does not name it, or its code."""
+    if is_of_stage(engine):
+        return completed(engine, job.task)
+    _refuse_unnamed(engine, job)
+    return engine
 
 
 def _refuse_unnamed(engine: Submitted, job: JobKey) -> None:

@@ -78,6 +78,11 @@ class StagedApply:
     add: Sequence[DataFile] = ()
     removal: Removal = Removal(None)  # noqa: RUF009
 
+    @property
+    def paths(self) -> set[str]:
+        """Locations of the files."""
+        return {file.path for file in (*self.add, *self.removal.deletes)}
+
 
 class Applier(ABC):
     """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior."""
@@ -140,7 +145,7 @@ class Applier(ABC):
                 staged = self.stage(run, outcome)
                 with target.changing:
                     if seen != target.state.snapshot and not _still_holds(run, outcome):
-                        target.table.drop_files(file.path for file in staged.add)
+                        target.table.drop_files(staged.paths)
                         outcome = _without_purge(run, outcome)
                         staged = self.stage(run, outcome)
                     snapshot = self.commit(run, outcome, staged)

@@ -444,6 +444,12 @@ def is_local(spark: SparkSession) -> bool:
     return str(spark.sparkContext.master).startswith("local")
 
 
+def heap_bytes(spark: SparkSession) -> int:
+    """Most bytes that the heap of the driver may grow to."""
+    jvm: Any = spark._jvm
+    return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+
+
 def use_in_this_thread(spark: SparkSession) -> None:
     """Make the session active in the calling thread: Iceberg's staged writes look it up there."""
     jvm: Any = spark._jvm

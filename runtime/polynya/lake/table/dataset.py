@@ -260,6 +260,7 @@ class DatasetTable:
         add: Sequence[DataFile] = (),
         remove: Sequence[DataFile] = (),
         removed: pa.Table | None = None,
+        deletes: Sequence[DeleteFile] = (),
         drop: Sequence[DeleteFile] = (),
         summary: Mapping[str, str],
         since: int | None = None,
@@ -269,21 +270,21 @@ class DatasetTable:
 
         To replace the file of a state is the compare-and-swap, so one must be given. `add` are
         staged files, `remove` live ones; `removed` are places of single rows that go, with the
-        columns `writing.PLACES`, in live files or those of `add`; `drop` are delete files that
-        nothing needs then. `since` is the snapshot that the step was computed from, where appends
-        may have been committed after it; for `within` see `CommitStep`. Raises what
-        `commit_row_delta` raises.
+        columns `writing.PLACES`, in live files or those of `add`; `deletes` are staged files of
+        rows that go, in other data files; `drop` are delete files that nothing needs then. `since`
+        is the snapshot that the step was computed from, where appends may have been committed after
+        it; for `within` see `CommitStep`. Raises what `commit_row_delta` raises.
         """
         assert self.owned, "take over the table before committing"
         with self.changing:
-            deletes, replaced = self._staged_deletes(removed, add)
+            staged, replaced = self._staged_deletes(removed, add)
             return self._commit(
                 self.ownership(),
                 copy=copy,
                 apply=apply,
                 add=add,
                 remove=remove,
-                deletes=deletes,
+                deletes=[*deletes, *staged],
                 drop=[*drop, *(file for file in replaced if file not in drop)],
                 summary=summary,
                 since=since,
