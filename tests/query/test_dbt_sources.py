@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from polynya.lake.fold.shape import Shape
-from polynya.query.dbt_sources import DbtEngine, DbtView, Staleness, source_tables
+from polynya.model.names import Dialect
+from polynya.query.dbt_sources import DbtView, Staleness, source_tables
 from tests.formats.helpers import a_dataset, types
 
 
 def sources(
-    engine: DbtEngine = DbtEngine.TRINO,
+    engine: Dialect = Dialect.TRINO,
     *,
     view: str = "u",
     keys: tuple[str, ...] = ("id",),
@@ -57,13 +58,13 @@ def test_no_column_of_a_key_of_several_is_unique_by_itself() -> None:
 @pytest.mark.parametrize(
     ("engine", "kind"),
     [
-        (DbtEngine.ATHENA, "timestamp(6)"),
-        (DbtEngine.DUCKDB, "TIMESTAMPTZ"),
-        (DbtEngine.SNOWFLAKE, "TIMESTAMPTZ"),
-        (DbtEngine.SPARK, "TIMESTAMP"),
+        (Dialect.ATHENA, "timestamp(6)"),
+        (Dialect.DUCKDB, "TIMESTAMPTZ"),
+        (Dialect.SNOWFLAKE, "TIMESTAMPTZ"),
+        (Dialect.SPARK, "TIMESTAMP"),
     ],
 )
-def test_types_are_those_of_the_engine(engine: DbtEngine, kind: str) -> None:
+def test_types_are_those_of_the_engine(engine: Dialect, kind: str) -> None:
     current, *_ = sources(engine, id="bigint", at="timestamp")
 
     assert column(current, "at")["data_type"] == kind
@@ -91,5 +92,5 @@ def test_what_dbt_would_run_as_a_template_is_left_out_and_told() -> None:
     assert len(current.left_out) == 2
     (whole, *_) = sources(view="{{ x }}", id="bigint")
     assert (whole.document, len(whole.left_out)) == ({}, 1)
-    (whole, *_) = sources(DbtEngine.DUCKDB, view='u"; drop table x; --', id="bigint")
+    (whole, *_) = sources(Dialect.DUCKDB, view='u"; drop table x; --', id="bigint")
     assert whole.document == {}

@@ -10,7 +10,8 @@ from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.model.config.fields import parse_duration
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
-from polynya.query.dbt_sources import DbtEngine, Staleness, source_of, source_tables
+from polynya.model.names import Dialect
+from polynya.query.dbt_sources import Staleness, source_of, source_tables
 
 app = command_group("dbt", "The live views as sources of a dbt project.")
 _HEAD = "# Written by `polynya dbt sources`; write it again after columns or keys change.\n"
@@ -19,7 +20,7 @@ _HEAD = "# Written by `polynya dbt sources`; write it again after columns or key
 @app.command
 def sources(
     *,
-    engine: DbtEngine = DbtEngine.DUCKDB,
+    engine: Dialect = Dialect.DUCKDB,
     out: Path | None = None,
     warn_after: str | None = None,
     error_after: str | None = None,

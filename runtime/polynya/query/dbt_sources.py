@@ -10,18 +10,18 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from polynya.lake.fold.live_views import columns_of
 from polynya.lake.fold.shape import Shape
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.names import shown
+from polynya.model.names import Dialect, shown
 from polynya.model.types import DataType
-from polynya.query.views import columns_of, shown_type
+from polynya.query.dialects import type_in
 
 _TEMPLATE: Final = re.compile(r"\{[{%#]")
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -38,18 +38,6 @@ _HEADERS: Final[Mapping[str, str]] = {
     "hdr__store": "The part of the table that the row is from.",
     "hdr__deleted": "Whether the record is deleted.",
 }
-
-
-class DbtEngine(StrEnum):
-    """An engine on which dbt runs; the types of columns are written in its SQL."""
-
-    ATHENA = "athena"
-    DATABRICKS = "databricks"
-    DUCKDB = "duckdb"
-    REDSHIFT = "redshift"
-    SNOWFLAKE = "snowflake"
-    SPARK = "spark"
-    TRINO = "trino"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +57,10 @@ class DbtView:
 
 
 def source_tables(
-    dataset: ResolvedDataset, shape: Shape, engine: DbtEngine, staleness: Staleness
+    dataset: ResolvedDataset, shape: Shape, engine: Dialect, staleness: Staleness
 ) -> Iterator[DbtView]:
     """The views of a dataset, Current first; a view with an unusable name is left out whole."""
-    relations, is_loaded = dataset.relations, engine is DbtEngine.DUCKDB
+    relations, is_loaded = dataset.relations, engine is Dialect.DUCKDB
     views = {
         relations.view: ("current", "Live: the newest version of each record."),
         relations.headers_view: ("headers", "Live: the newest versions, with header columns."),
@@ -95,7 +83,7 @@ def source_tables(
         document |= _freshness(columns, staleness)
         described, left_out = [], []
         for name, datatype in columns.items():
-            text_of_type = type_in(datatype, engine)
+            text_of_type = type_of(datatype, engine)
             if _TEMPLATE.search(f"{name} {text_of_type}"):
                 left_out.append(f"the column {shown(name)} of {view}: dbt takes it for a template")
             else:
@@ -115,10 +103,10 @@ def source_of(schema: str, project: str, tables: list[dict[str, Any]]) -> dict[s
     }
 
 
-def _unusable(name: str, engine: DbtEngine) -> str | None:
+def _unusable(name: str, engine: Dialect) -> str | None:
     if _TEMPLATE.search(name):
         return "dbt takes it for a template"
-    if engine is DbtEngine.DUCKDB and not _PLAIN.fullmatch(name):
+    if engine is Dialect.DUCKDB and not _PLAIN.fullmatch(name):
         return "dbt-duckdb does not quote the names of what it loads"
     return None
 
@@ -163,12 +151,13 @@ def _column(
     return column
 
 
-def type_in(datatype: DataType, engine: DbtEngine) -> str | None:
-    """The type in which the views show a column in an engine, None where it cannot be written."""
-    if engine in {DbtEngine.ATHENA, DbtEngine.TRINO}:
-        return shown_type(datatype)
+def type_of(datatype: DataType, engine: Dialect) -> str | None:
+    """The type in which dbt reads a column in an engine, None where it cannot be written."""
+    if engine is not Dialect.DUCKDB:
+        return type_in(engine, datatype)
+    # There `polynya.open` reads, with instants as they are.
     try:
-        return exp.DataType.build(str(datatype), dialect="spark").sql(dialect=str(engine))
+        return exp.DataType.build(str(datatype), dialect="spark").sql("duckdb")
     except SqlglotError:
         # A field of a struct with a name that only quotes could hold.
         return None
