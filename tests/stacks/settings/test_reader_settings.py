@@ -49,7 +49,7 @@ MIRRORS = "clusters: [{name: a, mirrors: {"
             SHOP + OUTSIDE + f"user_arn: '{ACCOUNT}:user/*', external_id: 'ACME_R=2'}}}}}}",
             "volume.user_arn: `arn:aws:iam::210987654321:user/*` is not the ARN of an IAM user",
         ),
-        (SHOP + OUTSIDE + f"user_arn: '{USER}'}}}}}}", "snowflake.volume: missing key `external_id`; add it"),
+        (SHOP + OUTSIDE + f"user_arn: '{USER}'}}}}}}", "volume: missing key `external_id`; add"),
         (
             SHOP + "consumption: {databricks: {external_id: '0000'}}",
             "databricks.external_id: `0000` is not the id of a Databricks account",
