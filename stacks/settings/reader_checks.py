@@ -55,6 +55,10 @@ def _tag_problems(governed: LakeFormationSettings, there: Sequence[str]) -> Iter
 def _grant_problems(governed: LakeFormationSettings, there: Sequence[str]) -> Iterator[Problem]:
     for index, grant in enumerate(governed.grants):
         place: NodePath = ("consumption", "lake_formation", "grants", index)
+        if grant.reader in governed.readers:
+            message = "this reader is among `readers`, who read every database"
+            fix = "remove it from `readers`, or remove this grant"
+            yield Problem((*place, "reader"), STAGE_CONTRADICTS(message, fix=fix))
         if grant.database:
             yield from _unknown_database(grant.database, there, (*place, "database"))
         for tag, wanted in (grant.tags or {}).items():

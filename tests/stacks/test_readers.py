@@ -166,6 +166,34 @@ def test_grants_are_as_narrow_as_the_stage_file_says_and_only_read(assembly: Ass
     )
 
 
+def test_the_order_of_grants_makes_no_difference(assembly: Assembly) -> None:
+    """CloudFormation would revoke a grant at its old id after it made the same one at a new id."""
+    import aws_cdk as cdk
+    from aws_cdk import assertions
+
+    from polynya_constructs import LakeFormationGovernance, LakeGrant
+
+    grants = [
+        LakeGrant(reader=READER, database="shop"),
+        LakeGrant(reader=READER, database="shop", table="users", rows="country = 'DE'"),
+        LakeGrant(reader=f"{READER}2", database="shop", table="users", rows="country = 'DE'"),
+    ]
+
+    def made(given: list[LakeGrant]) -> dict[str, Any]:
+        stack = cdk.Stack()
+        LakeFormationGovernance(stack, "L", lakehouse=lakehouse_of(stack), grants=given)
+        whole = assertions.Template.from_stack(stack).to_json()["Resources"]
+        return {name: each for name, each in whole.items() if "LakeFormation" in each["Type"]}
+
+    assert made(grants) == made(grants[::-1])
+    kinds = [each["Type"] for each in made(grants).values()]
+    # One filter for two readers, and one right to see the database for the first one.
+    assert kinds.count("AWS::LakeFormation::DataCellsFilter") == 1
+    assert kinds.count("AWS::LakeFormation::PrincipalPermissions") == 5
+    # A grant that goes takes nothing of the others with it.
+    assert made(grants[1:]).items() <= made(grants).items()
+
+
 def test_tags_come_before_the_grants_that_name_them(assembly: Assembly) -> None:
     template = assembly.templates["clustered/Consumption"]
     (tag,) = resources(template, "AWS::LakeFormation::Tag").items()
@@ -223,6 +251,10 @@ def test_constructs_refuse_readers_that_could_be_anybody(assembly: Assembly) -> 
         "a grant is on sales": lambda: governed("D", LakeGrant(reader=READER, database="sales")),
         "a grant is on domain=hr": lambda: governed(
             "E", LakeGrant(reader=READER, tags={"domain": ["hr"]})
+        ),
+        "is among `readers`": lambda: LakeFormationGovernance(
+            stack, "F", lakehouse=lakehouse, readers=[READER],
+            grants=[LakeGrant(reader=READER, database="shop")],
         ),
         "a workgroup or a cluster": lambda: RedshiftTarget(),
         "together with its database": lambda: RedshiftTarget(cluster="a"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -100,13 +102,16 @@ class LakeFormationGovernance(Construct):
 
         Raises:
             ValueError: when there are readers and no database to read, or when a grant names a
-                database that the lakehouse has not, or a tag or value that is not made here.
+                database that the lakehouse has not, a tag or value that is not made here, or one of
+                `readers`.
         """
         super().__init__(scope, id_)
         tags = tags or {}
         for grant in grants:
             if grant.database is not None and grant.database not in lakehouse.databases:
                 raise ValueError(f"a grant is on {grant.database}, which is no database here")
+            if grant.reader in readers:
+                raise ValueError(f"{grant.reader} is among `readers`, who read everything")
             for tag, values in (grant.tags or {}).items():
                 if unknown := set(values) - set(tags.get(tag, {})):
                     raise ValueError(f"a grant is on {tag}={min(unknown)}, which is no tag here")
@@ -140,8 +145,8 @@ class LakeFormationGovernance(Construct):
                 for kind, rights in (("database", ["DESCRIBE"]), ("table", ["DESCRIBE", "SELECT"])):
                     self._grant(f"Reader{number}-{database}-{kind}", reader, database, kind, rights)
         tagged = [self._tag(tag, values) for tag, values in tags.items()]
-        for number, grant in enumerate(grants):
-            self._grant_part(f"Grant{number}", grant, [one for each in tagged for one in each])
+        for grant in grants:
+            self._grant_part(grant, [one for each in tagged for one in each])
 
     def _tag(self, tag: str, values: Mapping[str, Sequence[str]]) -> list[cdk.CfnResource]:
         """Make a tag, and put each of its values on the databases that get it."""
@@ -168,8 +173,9 @@ class LakeFormationGovernance(Construct):
                 on_databases.append(association)
         return [made, *on_databases]
 
-    def _grant_part(self, id_: str, grant: LakeGrant, tagged: Sequence[cdk.CfnResource]) -> None:
+    def _grant_part(self, grant: LakeGrant, tagged: Sequence[cdk.CfnResource]) -> None:
         of, catalog = lakeformation.CfnPrincipalPermissions, cdk.Stack.of(self).account
+        reader, database = grant.reader, grant.database or ""
         if grant.tags:
             expression = [
                 of.LFTagProperty(tag_key=tag, tag_values=[*values])
@@ -180,24 +186,24 @@ class LakeFormationGovernance(Construct):
                     catalog_id=catalog, expression=expression, resource_type=kind
                 )
                 what = of.ResourceProperty(lf_tag_policy=policy)
-                made = self._permit(f"{id_}-{kind.lower()}", grant.reader, what, rights)
-                made.node.add_dependency(*tagged)
+                id_ = _id(reader, kind, grant.tags)
+                self._permit(id_, reader, what, rights).node.add_dependency(*tagged)
             return
-        database = grant.database or ""
-        self._grant(f"{id_}-database", grant.reader, database, "database", ["DESCRIBE"])
+        # Two grants on tables of a database share this one: none revokes it from the other.
+        self._grant(_id(reader, database), reader, database, "database", ["DESCRIBE"])
+        id_ = _id(reader, database, grant.table, [*grant.columns], grant.rows)
         if grant.table is None:
-            self._grant(f"{id_}-table", grant.reader, database, "table", ["DESCRIBE", "SELECT"])
+            self._grant(id_, reader, database, "table", ["DESCRIBE", "SELECT"])
         elif grant.rows:
-            name = f"polynya-{self.node.addr[:8]}-{id_.lower()}"
-            cells = self._cells(f"{id_}-rows", name, database, grant)
+            cells = self._cells(database, grant)
             found = of.DataCellsFilterResourceProperty(
                 table_catalog_id=catalog,
                 database_name=database,
                 table_name=grant.table,
-                name=name,
+                name=cells.name,
             )
             what = of.ResourceProperty(data_cells_filter=found)
-            self._permit(f"{id_}-table", grant.reader, what, ["SELECT"]).node.add_dependency(cells)
+            self._permit(id_, reader, what, ["SELECT"]).node.add_dependency(cells)
         elif grant.columns:
             some = of.TableWithColumnsResourceProperty(
                 catalog_id=catalog,
@@ -205,23 +211,23 @@ class LakeFormationGovernance(Construct):
                 name=grant.table,
                 column_names=[*grant.columns],
             )
-            what = of.ResourceProperty(table_with_columns=some)
-            self._permit(f"{id_}-table", grant.reader, what, ["SELECT"])
+            self._permit(id_, reader, of.ResourceProperty(table_with_columns=some), ["SELECT"])
         else:
             one = of.TableResourceProperty(
                 catalog_id=catalog, database_name=database, name=grant.table
             )
-            what = of.ResourceProperty(table=one)
-            self._permit(f"{id_}-table", grant.reader, what, ["DESCRIBE", "SELECT"])
+            self._permit(id_, reader, of.ResourceProperty(table=one), ["DESCRIBE", "SELECT"])
 
-    def _cells(
-        self, id_: str, name: str, database: str, grant: LakeGrant
-    ) -> lakeformation.CfnDataCellsFilter:
+    def _cells(self, database: str, grant: LakeGrant) -> lakeformation.CfnDataCellsFilter:
+        """Return the filter of these rows and columns, which readers share."""
         of = lakeformation.CfnDataCellsFilter
+        id_ = _id(database, grant.table, [*grant.columns], grant.rows)
+        if there := self.node.try_find_child(id_):
+            return cast("lakeformation.CfnDataCellsFilter", there)
         cells = of(
             self,
             id_,
-            name=name,
+            name=f"polynya-{id_.lower()}",
             table_catalog_id=cdk.Stack.of(self).account,
             database_name=database,
             table_name=grant.table or "",
@@ -283,6 +289,8 @@ class LakeFormationGovernance(Construct):
         rights: Sequence[str],
     ) -> lakeformation.CfnPrincipalPermissions:
         of = lakeformation.CfnPrincipalPermissions
+        if there := self.node.try_find_child(id_):
+            return cast("lakeformation.CfnPrincipalPermissions", there)
         permission = of(
             self,
             id_,
@@ -293,3 +301,12 @@ class LakeFormationGovernance(Construct):
         )
         permission.node.add_dependency(self.settings)
         return permission
+
+
+def _id(*what: object) -> str:
+    """The id of a grant by what it grants: in another place of the list it stays the same.
+
+    CloudFormation makes a grant at its new id before it revokes the one at the old id, which would
+    be the same grant.
+    """
+    return f"Grant{hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]}"

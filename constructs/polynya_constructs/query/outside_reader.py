@@ -76,7 +76,6 @@ def outside_role(
         role_name=name,
         assumed_by=principal,
         description=description,
-        max_session_duration=cdk.Duration.hours(1),
     )
     if takes_itself:
         role.add_to_policy(

@@ -83,6 +83,11 @@ MIRRORS = "clusters: [{name: a, mirrors: {"
             SHOP + GOVERNED + "tags: {domain: {hr: [shop], it: [shop]}}}}",
             "tags.domain.it[0]: `shop` gets tag `domain` twice; it can have one value of it",
         ),
+        (
+            (f"{SHOP}{GOVERNED}readers: ['{READER}'], "
+            f"grants: [{{reader: '{READER}', database: shop}}]}}}}"),
+            "grants[0].reader: this reader is among `readers`, who read every database",
+        ),
         (MIRRORS + "}}]", "mirrors: `mirrors` names nothing to use"),
         (MIRRORS + "secrets: [a, a]}}]", "mirrors.secrets[1]: `a` is named twice"),
         (MIRRORS + "redshift: [{}]}}]", "redshift[0]: name either `workgroup_arn` or `cluster`"),
