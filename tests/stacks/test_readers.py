@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.stacks.house_rules import Template, resources
-from tests.stacks.synthesis import ENGINES, READER, WORKGROUP, Assembly
+from tests.stacks.synthesis import ENGINES, READER, ROOT, WORKGROUP, Assembly
 
 pytestmark = pytest.mark.synth
 
@@ -84,8 +85,9 @@ def test_synthesis_says_what_to_do_until_someone_is_trusted(assembly: Assembly) 
             "apiVersion": "polynya/v1", "kind": "stage", "name": "dev",
             "catalog": {"databases": ["shop"]}, "consumption": outside,
         }  # fmt: skip
+        context = json.loads((ROOT / "cdk.json").read_text())["context"]
         stack = ConsumptionStack(
-            cdk.App(), "C", name="polynya-dev", stage=StageConfig.model_validate(document),
+            cdk.App(context=context), "C", name="polynya-dev", stage=StageConfig.model_validate(document),
             removal_policy=cdk.RemovalPolicy.RETAIN,
         )  # fmt: skip
         found = assertions.Annotations.from_stack(stack).find_warning("*", "*")
