@@ -195,17 +195,6 @@ def _caller(context: Mapping[str, str]) -> str:
     return context.get("aws:userid", "\0")
 
 
-# Of each: the policy's text, the request's value. Operators with Not or IfExists hold where the key
-# is missing; they come in here together with that rule when a template uses one.
-_OPERATORS: dict[str, Callable[[str, str], bool]] = {
-    "StringEquals": lambda text, value: _plain(text) == value,
-    "StringLike": lambda text, value: bool(glob(text).fullmatch(value)),
-    "ArnEquals": lambda text, value: bool(arn_glob(text).fullmatch(value)),
-    "ArnLike": lambda text, value: bool(arn_glob(text).fullmatch(value)),
-    "Bool": lambda text, value: _plain(text).lower() == value.lower(),
-}
-
-
 @cache
 def glob(text: str) -> re.Pattern[str]:
     """A pattern with `*` and `?`."""
@@ -230,6 +219,17 @@ def _plain(text: str) -> str:
     if "${" in text:
         raise UnknownElementError(f"policy variable in {text}")
     return text
+
+
+# Of each: the policy's text, the request's value. Operators with Not or IfExists hold where the key
+# is missing; they come in here together with that rule when a template uses one.
+_OPERATORS: dict[str, Callable[[str, str], bool]] = {
+    "StringEquals": lambda text, value: _plain(text) == value,
+    "StringLike": lambda text, value: bool(glob(text).fullmatch(value)),
+    "ArnEquals": lambda text, value: bool(arn_glob(text).fullmatch(value)),
+    "ArnLike": lambda text, value: bool(arn_glob(text).fullmatch(value)),
+    "Bool": lambda text, value: _plain(text).lower() == value.lower(),
+}
 
 
 def listed(value: Any) -> list[Any]:
