@@ -33,6 +33,7 @@ from polynya_constructs.nodes.access import (
 )
 from polynya_constructs.nodes.job_services import EmrJobs, GlueJobs, JobServices
 from polynya_constructs.nodes.machine_image import PinnedImage
+from polynya_constructs.nodes.mirroring import RedshiftTarget, grant_mirroring
 from polynya_constructs.nodes.streams import (
     Brokers,
     KinesisSource,
@@ -51,7 +52,13 @@ from polynya_constructs.notifications import Notifications
 from stacks.boot import cluster_boot, job_package
 from stacks.handover import publish_launches, read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
-from stacks.settings.cluster_checks import idle_nodes, shared_streams, unread_streams
+from stacks.settings.cluster_checks import (
+    idle_nodes,
+    shared_streams,
+    unreached_mirrors,
+    unread_streams,
+)
+from stacks.settings.mirrors import MirrorTargetSettings
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.settings import StreamSourceSettings
 
@@ -140,6 +147,9 @@ class ClusterStack(cdk.Stack):
         )
         if settings.sources:
             self._reads_sources(settings.sources, lakehouse.landing)
+        self._reads_secrets(settings)
+        if settings.mirrors:
+            self._mirrors(settings.mirrors)
         log_group.grant_write(self.cluster.role)
         boot.grant(self.cluster.role)
         if stage.network_agent:
@@ -291,13 +301,35 @@ class ClusterStack(cdk.Stack):
         grant_msk(role, [MskTopics(**one.model_dump()) for one in _all(s.msk for s in sources)])
         buckets = [SourceBucket(**one.model_dump()) for one in _all(s.buckets for s in sources)]
         grant_source_buckets(role, buckets)
-        secrets = [StreamSecret(**one.model_dump()) for one in _all(s.secrets for s in sources)]
-        grant_secrets(role, secrets)
         hosts = [Brokers(**one.model_dump()) for one in _all(s.brokers for s in sources)]
         reach_brokers(group, hosts)
         if hosts:
             # Who runs them lets this group in; what exists is not changed from here.
             cdk.CfnOutput(self, "NodeSecurityGroupId", value=group.security_group_id)
+
+    def _warn(self, stage: StageConfig, settings: ClusterSettings) -> None:
+        """Tell what the cluster will not do as its settings may suggest."""
+        for kind, said in (
+            ("idleNodes", idle_nodes(settings)),
+            ("unreadStreams", unread_streams(settings)),
+            ("unreachedMirrors", unreached_mirrors(stage, settings)),
+            ("sharedStreams", shared_streams(stage, settings)),
+        ):
+            if said:
+                cdk.Annotations.of(self).add_warning_v2(f"polynya:{kind}", said)
+
+    def _reads_secrets(self, settings: ClusterSettings) -> None:
+        """Let the nodes read the secrets that their sources and their mirrors name."""
+        users = (*settings.sources, *((settings.mirrors,) if settings.mirrors else ()))
+        secrets = [StreamSecret(**one.model_dump()) for one in _all(s.secrets for s in users)]
+        grant_secrets(self.cluster.role, secrets)
+
+    def _mirrors(self, mirrors: MirrorTargetSettings) -> None:
+        """Let the nodes keep views in Redshift, as a user that is called as their role."""
+        targets = [RedshiftTarget(**one.model_dump()) for one in mirrors.redshift]
+        grant_mirroring(self.cluster.role, targets)
+        if targets:
+            cdk.CfnOutput(self, "NodeRoleName", value=self.cluster.role.role_name)
 
 
 def _all(each: Iterable[Iterable[T]]) -> list[T]:

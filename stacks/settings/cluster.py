@@ -29,6 +29,7 @@ from stacks.settings.fields import (
     JobRoleArn,
     LandingFolder,
 )
+from stacks.settings.mirrors import MirrorTargetSettings
 from stacks.settings.streams.settings import CaptureSourceSettings, StreamSourceSettings
 
 # YAML reads `true` and `yes` as a truth value, which Python counts as 1.
@@ -181,6 +182,11 @@ class ClusterSettings(Frozen):
     )
     captures: CaptureSourceSettings | None = Field(
         default=None, description="Databases that its nodes capture; default: they capture none."
+    )
+    mirrors: MirrorTargetSettings | None = Field(
+        default=None,
+        description="What its nodes use to keep mirrors in Snowflake, Redshift and Databricks; "
+        "default: nothing.",
     )
     source_look_minutes: Annotated[int, Field(ge=0, le=60, strict=True)] = Field(
         default=1,

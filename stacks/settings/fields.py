@@ -19,6 +19,7 @@ from polynya_constructs.patterns import (
     JOB_CODE,
     JOB_ROLE,
     LANDING_FOLDER,
+    PRINCIPAL,
     QUICKSIGHT_PRINCIPAL,
 )
 
@@ -188,7 +189,7 @@ PrincipalArn: TypeAlias = Annotated[
     str,
     AfterValidator(
         matching(
-            _ARN + r"iam::\d{12}:(role|user)/[\w+=,.@/-]{1,512}",
+            PRINCIPAL,
             "the ARN of an IAM user or role: arn:aws:iam::ACCOUNT:role/NAME",
         )
     ),

@@ -181,6 +181,10 @@ class StageConfig(Frozen):
             return self.catalog.all_databases
         return _with_internal(cluster.databases)
 
+    def databases_read(self, named: tuple[str, ...] | None) -> tuple[str, ...]:
+        """The databases whose tables an engine reads that names these; None names all."""
+        return self.catalog.all_databases if named is None else _with_internal(named)
+
     def streams_that_wake(self, cluster: ClusterSettings) -> tuple[FirehoseSettings, ...]:
         """The delivery streams whose records wake a cluster before they land.
 
@@ -232,10 +236,12 @@ class StageConfig(Frozen):
     def calls(self) -> Calls:
         """Which services nodes call, of those that only some stages need."""
         streams = [one for each in self.clusters for one in each.sources]
+        mirrors = [each.mirrors for each in self.clusters if each.mirrors]
         return Calls(
             kinesis=self.stream.enabled or any(each.kinesis for each in streams),
             emr=any(each.emr_serverless or each.jobs.emr_serverless for each in self.clusters),
-            secrets=any(each.secrets for each in streams),
+            secrets=any(each.secrets for each in (*streams, *mirrors)),
+            redshift=any(each.redshift for each in mirrors),
         )
 
 
