@@ -231,17 +231,6 @@ class ClusterStack(cdk.Stack):
         )
         cdk.CfnOutput(self, "GroupName", value=name)
 
-    def _warn(self, stage: StageConfig, settings: ClusterSettings) -> None:
-        """Warn of settings that are of no use, or that somebody may not have meant."""
-        warnings = {
-            "polynya:idleNodes": idle_nodes(settings),
-            "polynya:unreadStreams": unread_streams(settings),
-            "polynya:sharedStreams": shared_streams(stage, settings),
-        }
-        for name, text in warnings.items():
-            if text:
-                cdk.Annotations.of(self).add_warning_v2(name, text)
-
     def _job_services(
         self, name: str, vpc: ec2.IVpc, lakehouse: Lakehouse, settings: ClusterSettings
     ) -> JobServices | None:

@@ -115,8 +115,11 @@ def _mirror_problems(
     secrets = [one.name for one in cluster.mirrors.secrets]
     targets = [one.workgroup_arn or one.cluster or "" for one in cluster.mirrors.redshift]
     databases = [one.database for one in cluster.mirrors.redshift]
-    named = [("secrets", list(zip(secrets, secrets, strict=True)))]
-    named += [("redshift", list(zip(targets, zip(targets, databases, strict=True), strict=True)))]
+    in_databases = zip(targets, databases, strict=True)
+    named: list[tuple[str, list[tuple[str, object]]]] = [
+        ("secrets", list(zip(secrets, secrets, strict=True))),
+        ("redshift", list(zip(targets, in_databases, strict=True))),
+    ]
     for key, entries in named:
         for index, (name, same) in enumerate(entries):
             if same in [other for _, other in entries[:index]]:

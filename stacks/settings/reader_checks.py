@@ -61,13 +61,13 @@ def _grant_problems(governed: LakeFormationSettings, there: Sequence[str]) -> It
             yield Problem((*place, "reader"), STAGE_CONTRADICTS(message, fix=fix))
         if grant.database:
             yield from _unknown_database(grant.database, there, (*place, "database"))
-        for tag, wanted in (grant.tags or {}).items():
-            known = list(governed.tags.get(tag, {}))
+        for name, wanted in (grant.tags or {}).items():
+            known = list(governed.tags.get(name, {}))
             for value in wanted:
                 if value not in known:
-                    message = f"no database gets tag `{tag}` with value `{value}`"
+                    message = f"no database gets tag `{name}` with value `{value}`"
                     fix = suggest(value, known) if known else "name it in `tags`"
-                    yield Problem((*place, "tags", tag), STAGE_CONTRADICTS(message, fix=fix))
+                    yield Problem((*place, "tags", name), STAGE_CONTRADICTS(message, fix=fix))
 
 
 def _unknown_database(name: str, there: Sequence[str], path: NodePath) -> Iterator[Problem]:

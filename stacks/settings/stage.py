@@ -240,7 +240,7 @@ class StageConfig(Frozen):
         return Calls(
             kinesis=self.stream.enabled or any(each.kinesis for each in streams),
             emr=any(each.emr_serverless or each.jobs.emr_serverless for each in self.clusters),
-            secrets=any(each.secrets for each in (*streams, *mirrors)),
+            secrets=any(one.secrets for one in streams) or any(one.secrets for one in mirrors),
             redshift=any(each.redshift for each in mirrors),
         )
 
