@@ -50,7 +50,7 @@ class SnowflakeServer:
             self._process = subprocess.Popen(
                 [str(self._python), "-P", str(_SHIM), str(self.port), str(self._catalog)],
                 stdout=log, stderr=log,
-                # It has packages of its own, and must see neither the project's nor this folder (`-P`).
+                # It has packages of its own and must not see the project's.
                 env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             )  # fmt: skip
         deadline = time.monotonic() + _START_SECONDS
