@@ -112,7 +112,7 @@ class MirrorRounds:
         now = self._clock.now()
         state = self._seen(load_state(self._store, self._task.name), sources, now, drop=complete)
         decisions = {one.name: self._decision(state, one, now) for one in sources}
-        shapes = self._shapes(sources)
+        shapes = self._shapes(sources, complete=complete)
         looked = None if state.looked_at is None else datetime.fromisoformat(state.looked_at)
         looks = looked is None or now - looked >= _LOOK_EVERY or shapes != state.shapes
         due = [one for one in sources if decisions[one.name].due]
@@ -256,10 +256,12 @@ class MirrorRounds:
             tables[one.name] = table
         return replace(state, tables=tables)
 
-    def _shapes(self, sources: Sequence[MirrorSource]) -> str:
+    def _shapes(self, sources: Sequence[MirrorSource], *, complete: bool) -> str:
         """The digest of everything that the objects of the mirror are made from."""
         task = self._task
-        texts = [f"{task.target!r} {task.views!r} {task.schema_evolution} {task.refresh!r}"]
+        texts = [
+            f"{task.target!r} {task.views!r} {task.schema_evolution} {task.refresh!r} {complete}"
+        ]
         for one in sources:
             # Sets have another order in each process.
             shape = replace(one.shown.shape, hidden=frozenset(), bridged=frozenset())

@@ -115,7 +115,7 @@ class MirrorSession(Protocol):
 #: Opens a text of the settings: its secrets.
 Opened = Callable[[str], str]
 #: Seconds for a login, and for one answer.
-_LOGIN_SECONDS: Final = 60
+_LOGIN_SECONDS: Final = 30
 _ANSWER_SECONDS: Final = 300
 #: `SHOW` gives at most so many objects.
 _MOST_OBJECTS: Final = 10_000

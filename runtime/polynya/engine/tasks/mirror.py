@@ -14,6 +14,7 @@ from pyiceberg.table import StaticTable, Table
 
 from polynya.engine.errors import as_polynya
 from polynya.engine.inventory import tables_of
+from polynya.engine.ledger import ledger_dataset
 from polynya.engine.unit import StepResult, TimeSlice, Unit
 from polynya.lake.read.inspect import shape, states
 from polynya.lake.spark.catalog import python_catalog
@@ -54,6 +55,7 @@ class MirrorWork:
     ) -> None:
         self.task, self._target = task, target
         self._known: dict[str, MirrorSource] = {}
+        self._is_complete = False
         self._last: Table | None = None
         self._rounds = MirrorRounds(
             task,
@@ -69,7 +71,8 @@ class MirrorWork:
 
     def step(self, _: TimeSlice) -> StepResult:
         """Do one round."""
-        result = self._rounds.step(self.sources(), complete=True)
+        sources = self.sources()
+        result = self._rounds.step(sources, complete=self._is_complete)
         pause = min(self.task.refresh.at_most_every.total_seconds() / 4, _LONGEST_PAUSE)
         if result.wait is not None:
             pause = min(pause, result.wait.total_seconds())
@@ -77,13 +80,18 @@ class MirrorWork:
 
     def planned(self) -> MirrorPlan:
         """The statements that a round would carry out now. Changes nothing."""
-        return self._rounds.planned(self.sources(), complete=True)
+        sources = self.sources()
+        return self._rounds.planned(sources, complete=self._is_complete)
 
     def sources(self) -> list[MirrorSource]:
         """The datasets that the mirror shows, with their newest commits."""
         refuse_unusable(self._target, CATALOG)
-        found = {}
+        found: dict[str, MirrorSource] = {}
+        self._is_complete = True
         for entry in tables_of(self.task.source, _tables(self._target), self._is_wanted):
+            if entry.is_ledger and entry.table is None:
+                # Nobody knows which tables the task had found.
+                self._is_complete = False
             if entry.table is not None and not entry.is_ledger:
                 one = self._source(entry.dataset, entry.table)
                 if one is not None:
@@ -93,6 +101,8 @@ class MirrorWork:
 
     def _is_wanted(self, dataset: ResolvedDataset) -> bool:
         name, task = dataset.name, self.task
+        if name == ledger_dataset(task.source).name:
+            return True
         return any(fnmatchcase(name, glob) for glob in task.include) and not any(
             fnmatchcase(name, glob) for glob in task.exclude
         )
