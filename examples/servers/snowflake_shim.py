@@ -251,7 +251,7 @@ def _done(text: str) -> str:
     return f'SELECT {_literal(text)} AS "status"'
 
 
-class _Rewritten(Request):
+class _Rewritten(Request):  # type: ignore[misc]  # its package is in the other environment
     """A request with another body."""
 
     def __init__(self, request: Request, document: dict[str, Any]) -> None:

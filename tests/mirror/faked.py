@@ -11,7 +11,7 @@ from typing import Any
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.warehouse.readers import Readers
-from polynya.mirror.plan import MirroredDataset, Origin
+from polynya.mirror.plan import MirroredDataset, MirrorOrigin
 from polynya.mirror.rounds import MirrorRounds, MirrorSource
 from polynya.mirror.snowflake import MirrorSession
 from polynya.mirror.state import SourceCommit
@@ -28,7 +28,7 @@ from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock
 
 STARTED = datetime.fromisoformat("2026-06-01T00:00:00+00:00")
-ORIGIN = Origin("shop", "prod", "sales_snowflake")
+ORIGIN = MirrorOrigin("shop", "prod", "sales_snowflake")
 SNOWFLAKE: dict[str, Any] = {
     "connection": "analytics_sf", "database": "LAKE", "schema": "SHOP", "warehouse": "LOAD_XS",
     "external_volume": "LAKE_VOL", "catalog_integration": "GLUE_INT",

@@ -12,7 +12,7 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from polynya.mirror import snowflake
-from polynya.mirror.plan import Mark, Origin, TargetObject, plan
+from polynya.mirror.plan import Mark, MirrorOrigin, TargetObject, plan
 from polynya.mirror.setup import SetupNames, as_sql, as_terraform, setup_steps
 from polynya.mirror.snowflake import text
 from polynya.model.names import Dialect
@@ -172,7 +172,7 @@ def test_a_string_comes_back_as_it_was(value):
 
 @given(HOSTILE, HOSTILE)
 def test_a_mark_comes_back_from_a_comment(dataset, definition):
-    mark = Mark(Origin("p", "t", "m"), dataset, "table", definition)
+    mark = Mark(MirrorOrigin("p", "t", "m"), dataset, "table", definition)
     assert Mark.of(mark.text) == mark
 
 

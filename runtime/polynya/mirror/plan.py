@@ -31,7 +31,7 @@ _LONGEST_MARK: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class MirrorOrigin:
     """The mirror that made an object: two projects or targets may have mirrors of one name."""
 
     project: str
@@ -46,7 +46,7 @@ class Mark:
     `definition` is the digest of the text, `columns` that of names and types of the columns.
     """
 
-    origin: Origin
+    origin: MirrorOrigin
     dataset: str
     kind: str
     definition: str
@@ -64,7 +64,7 @@ class Mark:
             return None
         try:
             said = json.loads(comment.removeprefix(_PREFIX))
-            mark = cls(**{**said, "origin": Origin(**said["origin"])})
+            mark = cls(**{**said, "origin": MirrorOrigin(**said["origin"])})
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
         texts = (*asdict(mark.origin).values(), mark.dataset, mark.kind, mark.definition)
@@ -95,7 +95,7 @@ class MirroredDataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class MirrorStatement:
     """A statement, and why it is needed. `dataset` is `schema.view`, `name` that of the object."""
 
     action: Action
@@ -110,7 +110,7 @@ class Statement:
 class MirrorPlan:
     """The statements in their order, why datasets are not mirrored, and what is left as it is."""
 
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[MirrorStatement, ...] = ()
     refused: Mapping[str, PolynyaError] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -122,7 +122,7 @@ class _Wanted:
     name: str
     kind: ObjectKind
     mark: Mark
-    made: snowflake.Made
+    made: snowflake.CreateText
 
     def statement(self, *, replace: bool) -> str:
         return self.made.statement(self.mark.text, replace=replace)
@@ -135,7 +135,7 @@ def table_name(task: ConnectedMirror, relations: Relations) -> str:
 
 def plan(
     task: ConnectedMirror,
-    origin: Origin,
+    origin: MirrorOrigin,
     datasets: Sequence[MirroredDataset],
     there: Collection[TargetObject],
     *,
@@ -171,7 +171,7 @@ def plan(
     known = {thing.name: thing for thing in there}
     taken = _taken(origin, wanted, known)
     refused |= taken
-    statements: list[Statement] = []
+    statements: list[MirrorStatement] = []
     for name, objects in wanted.items():
         if name not in taken:
             changes, kept = _changes(task, objects, known)
@@ -223,7 +223,9 @@ def _names(task: ConnectedMirror, relations: Relations) -> dict[str, str]:
     return named
 
 
-def _objects(task: ConnectedMirror, origin: Origin, one: MirroredDataset) -> Iterator[_Wanted]:
+def _objects(
+    task: ConnectedMirror, origin: MirrorOrigin, one: MirroredDataset
+) -> Iterator[_Wanted]:
     """What a dataset has in the target. Raises OperationError for a view without a translation."""
     target, relations = task.target.snowflake, one.dataset.relations
     names = _names(task, relations)
@@ -256,7 +258,7 @@ def _digest(*texts: str) -> str:
 
 
 def _taken(
-    origin: Origin, wanted: Mapping[str, Sequence[_Wanted]], known: Mapping[str, TargetObject]
+    origin: MirrorOrigin, wanted: Mapping[str, Sequence[_Wanted]], known: Mapping[str, TargetObject]
 ) -> dict[str, PolynyaError]:
     """The datasets of which a name belongs to an object that this mirror did not make."""
     taken: dict[str, PolynyaError] = {}
@@ -271,9 +273,9 @@ def _taken(
 
 def _changes(
     task: ConnectedMirror, objects: Sequence[_Wanted], known: Mapping[str, TargetObject]
-) -> tuple[list[Statement], list[str]]:
+) -> tuple[list[MirrorStatement], list[str]]:
     """The statements about one dataset, and what stays as it is."""
-    statements: list[Statement] = []
+    statements: list[MirrorStatement] = []
     notes: list[str] = []
     is_new = False
     for thing in objects:
@@ -282,11 +284,11 @@ def _changes(
         if there is not None and there.kind != thing.kind:
             gone = snowflake.drop(task.target.snowflake, there.kind, there.name)
             why = f"it is a {there.kind.lower()}, and a {thing.kind.lower()} is needed"
-            statements.append(Statement("drop", there.kind, there.name, about[2], gone, why))
+            statements.append(MirrorStatement("drop", there.kind, there.name, about[2], gone, why))
             mark = None
         if mark is None:
             sql = thing.statement(replace=False)
-            statements.append(Statement("create", *about, sql, "it does not exist"))
+            statements.append(MirrorStatement("create", *about, sql, "it does not exist"))
             is_new = is_new or thing.kind == "TABLE"
         elif mark.definition != thing.mark.definition:
             if mark.columns != thing.mark.columns and task.schema_evolution == "freeze":
@@ -298,25 +300,25 @@ def _changes(
                 else ("its definition changed")
             )
             sql = thing.statement(replace=True)
-            statements.append(Statement("replace", *about, sql, reason))
+            statements.append(MirrorStatement("replace", *about, sql, reason))
             is_new = is_new or thing.kind == "TABLE"
     table = objects[0] if objects and objects[0].kind == "TABLE" else None
     if statements and table is not None and not is_new:
         # The views may name columns that the table there does not know yet.
         sql = snowflake.refresh(task.target.snowflake, table.name)
         reason = "its views are about to change"
-        first = Statement("refresh", "TABLE", table.name, table.mark.dataset, sql, reason)
+        first = MirrorStatement("refresh", "TABLE", table.name, table.mark.dataset, sql, reason)
         statements.insert(0, first)
     return statements, notes
 
 
 def _drops(
     task: ConnectedMirror,
-    origin: Origin,
+    origin: MirrorOrigin,
     there: Collection[TargetObject],
     wanted: Collection[str],
     refused: Mapping[str, PolynyaError],
-) -> list[Statement]:
+) -> list[MirrorStatement]:
     """Drops of what the mirror made and needs no more; views before the tables that they read."""
     gone = []
     for thing in there:
@@ -327,5 +329,5 @@ def _drops(
         if mark.dataset not in refused:
             sql = snowflake.drop(task.target.snowflake, thing.kind, thing.name)
             reason = "the mirror does not show it any more"
-            gone.append(Statement("drop", thing.kind, thing.name, mark.dataset, sql, reason))
+            gone.append(MirrorStatement("drop", thing.kind, thing.name, mark.dataset, sql, reason))
     return sorted(gone, key=lambda one: (one.kind == "TABLE", one.name))

@@ -17,9 +17,9 @@ from polynya.lake.warehouse.readers import Readers
 from polynya.mirror import snowflake
 from polynya.mirror.plan import (
     MirroredDataset,
+    MirrorOrigin,
     MirrorPlan,
-    Origin,
-    Statement,
+    MirrorStatement,
     TargetObject,
     plan,
     table_name,
@@ -88,7 +88,7 @@ class MirrorRounds:
     def __init__(
         self,
         task: ConnectedMirror,
-        origin: Origin,
+        origin: MirrorOrigin,
         *,
         connect: Callable[[], MirrorSession],
         store: ObjectStore,
@@ -259,9 +259,8 @@ class MirrorRounds:
     def _shapes(self, sources: Sequence[MirrorSource], *, complete: bool) -> str:
         """The digest of everything that the objects of the mirror are made from."""
         task = self._task
-        texts = [
-            f"{task.target!r} {task.views!r} {task.schema_evolution} {task.refresh!r} {complete}"
-        ]
+        rules = (task.target, task.views, task.schema_evolution, task.refresh, complete)
+        texts = [repr(rules)]
         for one in sources:
             # Sets have another order in each process.
             shape = replace(one.shown.shape, hidden=frozenset(), bridged=frozenset())
@@ -277,7 +276,7 @@ class MirrorRounds:
         save_state(self._store, self._task.name, state)
         hold(self._readers, self._task.name, state, self._task.refresh, now)
 
-    def _tell(self, done: Statement) -> None:
+    def _tell(self, done: MirrorStatement) -> None:
         self._sink(
             MirrorChanged(
                 subject=done.dataset, task=self._task.name, action=done.action,

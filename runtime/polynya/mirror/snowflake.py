@@ -25,7 +25,7 @@ _PLAIN: Final = re.compile(r"[A-Z_][A-Z0-9_$]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CreateText:
     """The text of a `CREATE`: before the comment and after it. `copies`: grants survive it."""
 
     before: str
@@ -60,7 +60,7 @@ def table_path(target: SnowflakeTarget, name: str | None, relations: Relations) 
 
 def external_table(
     target: SnowflakeTarget, name: str, relations: Relations, refresh: MirrorRefresh
-) -> Made:
+) -> CreateText:
     """An external Iceberg table; it shows what the catalog names when it is made."""
     assert target.external_volume is not None, "checked by the model"
     assert target.catalog_integration is not None, "checked by the model"
@@ -72,13 +72,13 @@ def external_table(
         *(["AUTO_REFRESH = TRUE"] if refresh.automatic else []),
     ]
     place = _quote(target.database, target.schema_, name)
-    return Made(f"ICEBERG TABLE {place} {' '.join(options)}", "")
+    return CreateText(f"ICEBERG TABLE {place} {' '.join(options)}", "")
 
 
-def view(target: SnowflakeTarget, name: str, sql: str, *, secure: bool) -> Made:
+def view(target: SnowflakeTarget, name: str, sql: str, *, secure: bool) -> CreateText:
     """A view with the text `sql`."""
     place = _quote(target.database, target.schema_, name)
-    return Made(f"{'SECURE ' if secure else ''}VIEW {place}", f" AS {sql}", copies=True)
+    return CreateText(f"{'SECURE ' if secure else ''}VIEW {place}", f" AS {sql}", copies=True)
 
 
 def refresh(target: SnowflakeTarget, name: str) -> str:

@@ -23,7 +23,7 @@ from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.lake.warehouse.readers import Readers
 from polynya.lake.warehouse.tables import ListedTables, Tables
-from polynya.mirror.plan import MirroredDataset, MirrorPlan, Origin
+from polynya.mirror.plan import MirroredDataset, MirrorOrigin, MirrorPlan
 from polynya.mirror.rounds import MirrorRounds, MirrorSource
 from polynya.mirror.snowflake import MirrorSession, SnowflakeSession
 from polynya.mirror.state import SourceCommit
@@ -59,7 +59,7 @@ class MirrorWork:
         self._last: Table | None = None
         self._rounds = MirrorRounds(
             task,
-            Origin(task.project, target.name, task.name),
+            MirrorOrigin(task.project, target.name, task.name),
             connect=self._session,
             store=store_at(target.warehouse, target.aws),
             readers=Readers.of(target, clock),
