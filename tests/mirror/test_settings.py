@@ -21,7 +21,7 @@ ACCOUNT = """\
 type: snowflake
 account: ACME-ONE
 user: polynya
-private_key: "${file:snowflake.pem}"
+private_key: "${file:/etc/polynya/secrets/snowflake.pem}"
 """
 
 
@@ -63,10 +63,10 @@ def test_a_wrong_setting_is_refused_in_its_line(tmp_path, old, new, says):
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ('private_key: "${file:snowflake.pem}"\n', "", "POLYNYA-CFG-061"),
-        ("user:", 'token: "${file:token}"\nuser:', "POLYNYA-CFG-061"),
+        ('private_key: "${file:/etc/polynya/secrets/snowflake.pem}"\n', "", "POLYNYA-CFG-061"),
+        ("user:", 'token: "${file:/etc/polynya/secrets/token}"\nuser:', "POLYNYA-CFG-061"),
         ("user:", "url: http://db.example.com\nuser:", "POLYNYA-CFG-052"),
-        ('"${file:snowflake.pem}"', "secret", "POLYNYA-CFG-035"),
+        ('"${file:/etc/polynya/secrets/snowflake.pem}"', "secret", "POLYNYA-CFG-035"),
     ],
 )
 def test_an_account_without_one_safe_login_is_refused(tmp_path, old, new, code):
