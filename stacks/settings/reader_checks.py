@@ -66,8 +66,8 @@ def _grant_problems(governed: LakeFormationSettings, there: Sequence[str]) -> It
             for value in wanted:
                 if value not in known:
                     message = f"no database gets tag `{name}` with value `{value}`"
-                    fix = suggest(value, known) if known else "name it in `tags`"
-                    yield Problem((*place, "tags", name), STAGE_CONTRADICTS(message, fix=fix))
+                    how = suggest(value, known) or "name it in `tags`"
+                    yield Problem((*place, "tags", name), STAGE_CONTRADICTS(message, fix=how))
 
 
 def _unknown_database(name: str, there: Sequence[str], path: NodePath) -> Iterator[Problem]:

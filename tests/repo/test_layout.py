@@ -30,7 +30,7 @@ def test_constructs_is_never_a_package_itself() -> None:
 
 
 def test_locks_name_packages_and_hashes_but_no_place() -> None:
-    assert len(LOCKS) == 7
+    assert len(LOCKS) == 8
     for lock in LOCKS:
         text = lock.read_text()
         assert re.search(r"://|--(index|extra-index|find-links|trusted)", text) is None, lock

@@ -22,6 +22,7 @@ from polynya.engine.commands.unread import UnreadFiles, unread_files
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.engines import EmrServerlessEngine, Engine, Submitted, cluster_of
+from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.config.task import StorageTask
@@ -117,10 +118,10 @@ class RoutedWorkers(Workers):
     def start(
         self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None
     ) -> RunHandle:
-        # Streams and databases are landed here: that takes little work and never ends. Tables that
-        # read their stream themselves stay here, too: a job in AWS ends when its work is done, and
-        # starts again only when files land.
-        if isinstance(task, StreamingLanding | ConnectedCapture):
+        # Streams and databases are landed here, and mirrors kept: little work that never ends.
+        # Tables that read their stream themselves stay here, too: a job in AWS ends when its work
+        # is done, and starts again only when files land.
+        if isinstance(task, StreamingLanding | ConnectedCapture | ConnectedMirror):
             return self._here.start(job, task, run, backlog, epoch)
         engine = task.engine or self._target.engine
         if isinstance(task, DirectTask) and isinstance(engine, Submitted):

@@ -81,7 +81,7 @@ class StagedApply:
     @property
     def paths(self) -> set[str]:
         """Locations of the files."""
-        return {file.path for file in (*self.add, *self.removal.deletes)}
+        return {one.path for one in self.add} | {one.path for one in self.removal.deletes}
 
 
 class Applier(ABC):
