@@ -81,7 +81,7 @@ quick: dev $(KINESIS) ## Run all tests of `make test`, without style and types
 	@$(PYTEST) -m "not slow" $(ARGS)
 
 .PHONY: test-slow
-test-slow: node_modules/.package-lock.json
+test-slow: node_modules/.package-lock.json $(DONE)/consumers
 test-slow: dev ## Run the long tests: kills, every arrival order, random histories; SHARD=3/8 for a part
 	@$(PYTEST) -m slow $(if $(SHARD),--shard $(SHARD)) $(ARGS)
 
@@ -292,6 +292,12 @@ $(DONE)/dev: requirements/dev.txt requirements/jdk.txt constructs/pyproject.toml
 	@$(PIP) $(LOCKED) --requirement requirements/dev.txt --requirement requirements/jdk.txt
 	@$(PIP) --no-deps --no-build-isolation --editable constructs
 	@$(BIN)/python -m polynya.lake.spark.jars fetch --group aws --group kafka --group msk >/dev/null
+	@touch $@
+
+# In a folder of its own: pandas and dbt bring NumPy and much else, which the runtime does without.
+$(DONE)/consumers: requirements/consumers.txt $(DONE)/dev
+	@rm -rf $(VENV)/consumers
+	@$(PIP) --require-hashes --no-deps --target $(VENV)/consumers --requirement $<
 	@touch $@
 
 # The site documents the constructs too, so it needs the CDK.

@@ -60,6 +60,7 @@ def parts() -> list[tuple[str, float, str]]:
     endpoint = prices.ENDPOINT_ZONE_HOUR * month
     agent = prices.T4G_SMALL_HOUR * month + _AGENT_VOLUME_GIB * prices.GP3_GIB_MONTH
     job = _JOB_VCPU * prices.EMR_VCPU_HOUR + _JOB_GB * prices.EMR_GB_HOUR
+    requests = f"${prices.S3_READ_THOUSAND}"
     redshift = f"${8 * prices.REDSHIFT_UNIT_HOUR:.2f} an hour of queries at `base_capacity: 8`"
     return [
         ("an interface endpoint in a zone", endpoint, "$0.01 a GB"),
@@ -90,6 +91,8 @@ def parts() -> list[tuple[str, float, str]]:
         ("`firehose`", 0, f"${prices.FIREHOSE_GB} a GB, each record rounded up to 5 KB"),
         ("`quicksight`", 0, f"${prices.QUICKSIGHT_AUTHOR_MONTH:.0f} a month for each author"),
         ("`sagemaker`", 0, "what its notebooks cost"),
+        ("`snowflake`, `databricks`", 0, f"{requests} a thousand reads; what the vendor bills"),
+        ("`mirrors` with Redshift, or with secrets", endpoint, "in each zone, the same for each"),
     ]
 
 

@@ -17,7 +17,8 @@ from polynya_constructs.cluster.instance_types import Architecture, architecture
 from polynya_constructs.nodes.access import Lakehouse
 from polynya_constructs.nodes.boot import network_agent_boot as boot_of_network_agent
 from polynya_constructs.nodes.boot import node_boot
-from polynya_constructs.runtime_package import RuntimePackage
+from polynya_constructs.nodes.job_services import JobServices
+from polynya_constructs.runtime_package import JobPackage, RuntimePackage
 from stacks.package import PACKAGES
 from stacks.settings.cluster import ClusterSettings, NetworkAgentSettings
 from stacks.settings.cluster_checks import PROJECT
@@ -46,10 +47,12 @@ def cluster_boot(
     lakehouse: Lakehouse,
     log_group: logs.ILogGroup,
     only_named: bool = False,
+    jobs: JobServices | None = None,
 ) -> Boot:
     """Return the boot of a cluster's nodes; their package is made below `scope`.
 
-    `only_named`: another cluster of the stage has the same project.
+    `only_named`: another cluster of the stage has the same project. `jobs` are the services that
+    the stage made for the work of its tasks.
     """
     if settings.boot:
         return Boot(boot_script(settings.boot))
@@ -64,6 +67,8 @@ def cluster_boot(
         stream=lakehouse.stream,
         log_group=log_group,
         job_code=[place for one in settings.emr_serverless for place in one.code],
+        emr_jobs=() if jobs is None else jobs.emr_words,
+        glue_job=None if jobs is None else jobs.glue_job,
     )
     return Boot(user_data, package)
 
@@ -84,6 +89,12 @@ def network_agent_boot(
         package=package, configuration=configuration, clusters=clusters, log_group=log_group
     )
     return Boot(user_data, package)
+
+
+def job_package(scope: Construct, id_: str, architecture: Architecture) -> JobPackage:
+    """Return what jobs of EMR Serverless and Glue fetch."""
+    folder = Path(scope.node.try_get_context(_PACKAGES_CONTEXT) or PACKAGES)
+    return JobPackage(scope, id_, architecture=architecture, project=PROJECT, folder=folder)
 
 
 def _package(scope: Construct, architecture: Architecture) -> RuntimePackage:

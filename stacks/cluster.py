@@ -17,6 +17,7 @@ from constructs import Construct
 from polynya_constructs.cluster.arrival_hints import ArrivalHints
 from polynya_constructs.cluster.cluster import Cluster
 from polynya_constructs.cluster.figures import FiguresWithoutNodes
+from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.cluster.observability import ClusterObservability
 from polynya_constructs.cluster.scaling import ONE_MINUTE, Scaling
 from polynya_constructs.cluster.source_watch import SourceWatch
@@ -30,7 +31,9 @@ from polynya_constructs.nodes.access import (
     grant_hearing,
     grant_tables,
 )
+from polynya_constructs.nodes.job_services import EmrJobs, GlueJobs, JobServices
 from polynya_constructs.nodes.machine_image import PinnedImage
+from polynya_constructs.nodes.mirroring import RedshiftTarget, grant_mirroring
 from polynya_constructs.nodes.streams import (
     Brokers,
     KinesisSource,
@@ -46,10 +49,16 @@ from polynya_constructs.nodes.streams import (
 )
 from polynya_constructs.nodes.submitting import EmrApplication, grant_submitting
 from polynya_constructs.notifications import Notifications
-from stacks.boot import cluster_boot
+from stacks.boot import cluster_boot, job_package
 from stacks.handover import publish_launches, read_lakehouse, read_vpc
 from stacks.settings.cluster import ClusterSettings
-from stacks.settings.cluster_checks import idle_nodes, shared_streams, unread_streams
+from stacks.settings.cluster_checks import (
+    idle_nodes,
+    shared_streams,
+    unreached_mirrors,
+    unread_streams,
+)
+from stacks.settings.mirrors import MirrorTargetSettings
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.settings import StreamSourceSettings
 
@@ -93,18 +102,16 @@ class ClusterStack(cdk.Stack):
                 "the machine image is not pinned: a deploy replaces nodes whenever there is a "
                 f"newer one. fix: make images STAGE={stage.name}",
             )
-        if idle := idle_nodes(settings):
-            cdk.Annotations.of(self).add_warning_v2("polynya:idleNodes", idle)
-        if unread := unread_streams(settings):
-            cdk.Annotations.of(self).add_warning_v2("polynya:unreadStreams", unread)
-        if shared := shared_streams(stage, settings):
-            cdk.Annotations.of(self).add_warning_v2("polynya:sharedStreams", shared)
+        self._warn(stage, settings)
+        own = replace(lakehouse, databases=stage.databases_of(settings))
+        self.jobs = self._job_services(name, vpc, own, settings)
         boot = cluster_boot(
             self,
             settings=settings,
             lakehouse=lakehouse,
             log_group=log_group,
             only_named=stage.shares_project(settings),
+            jobs=self.jobs,
         )
         self.cluster = Cluster(
             self,
@@ -125,18 +132,24 @@ class ClusterStack(cdk.Stack):
             self.cluster.role, lakehouse, project=settings.project, coordination=name
         )
         grant_hearing(self.cluster.role, lakehouse)
-        own = replace(lakehouse, databases=stage.databases_of(settings))
         grant_tables(self.cluster.role, own)
         grant_submitting(
             self.cluster.role,
             applications=[
                 EmrApplication(application_id=one.application_id, execution_role=one.execution_role)
                 for one in settings.emr_serverless
+            ]
+            + ([self.jobs.application] if self.jobs and self.jobs.application else []),
+            glue_jobs=[
+                *settings.glue_jobs,
+                *([self.jobs.glue_job] if self.jobs and self.jobs.glue_job else []),
             ],
-            glue_jobs=settings.glue_jobs,
         )
         if settings.sources:
             self._reads_sources(settings.sources, lakehouse.landing)
+        self._reads_secrets(settings)
+        if settings.mirrors:
+            self._mirrors(settings.mirrors)
         log_group.grant_write(self.cluster.role)
         boot.grant(self.cluster.role)
         if stage.network_agent:
@@ -218,6 +231,29 @@ class ClusterStack(cdk.Stack):
         )
         cdk.CfnOutput(self, "GroupName", value=name)
 
+    def _job_services(
+        self, name: str, vpc: ec2.IVpc, lakehouse: Lakehouse, settings: ClusterSettings
+    ) -> JobServices | None:
+        """Make the services to which nodes submit the work of tasks, if the cluster has any."""
+        emr, glue = settings.jobs.emr_serverless, settings.jobs.glue
+        packages = {
+            each: job_package(self, f"Jobs-{each}", each) for each in settings.jobs.architectures
+        }
+        if not packages:
+            return None
+        return JobServices(
+            self,
+            "Jobs",
+            name=name,
+            vpc=vpc,
+            lakehouse=lakehouse,
+            project=settings.project,
+            emr=EmrJobs(**emr.model_dump()) if emr else None,
+            emr_package=packages[emr.architecture] if emr else None,
+            glue=GlueJobs(**glue.model_dump()) if glue else None,
+            glue_package=packages[Architecture.X86_64] if glue else None,
+        )
+
     def _watches_sources(
         self,
         vpc: ec2.IVpc,
@@ -254,13 +290,35 @@ class ClusterStack(cdk.Stack):
         grant_msk(role, [MskTopics(**one.model_dump()) for one in _all(s.msk for s in sources)])
         buckets = [SourceBucket(**one.model_dump()) for one in _all(s.buckets for s in sources)]
         grant_source_buckets(role, buckets)
-        secrets = [StreamSecret(**one.model_dump()) for one in _all(s.secrets for s in sources)]
-        grant_secrets(role, secrets)
         hosts = [Brokers(**one.model_dump()) for one in _all(s.brokers for s in sources)]
         reach_brokers(group, hosts)
         if hosts:
             # Who runs them lets this group in; what exists is not changed from here.
             cdk.CfnOutput(self, "NodeSecurityGroupId", value=group.security_group_id)
+
+    def _warn(self, stage: StageConfig, settings: ClusterSettings) -> None:
+        """Tell what the cluster will not do as its settings may suggest."""
+        for kind, said in (
+            ("idleNodes", idle_nodes(settings)),
+            ("unreadStreams", unread_streams(settings)),
+            ("unreachedMirrors", unreached_mirrors(stage, settings)),
+            ("sharedStreams", shared_streams(stage, settings)),
+        ):
+            if said:
+                cdk.Annotations.of(self).add_warning_v2(f"polynya:{kind}", said)
+
+    def _reads_secrets(self, settings: ClusterSettings) -> None:
+        """Let the nodes read the secrets that their sources and their mirrors name."""
+        users = (*settings.sources, *((settings.mirrors,) if settings.mirrors else ()))
+        secrets = [StreamSecret(**one.model_dump()) for one in _all(s.secrets for s in users)]
+        grant_secrets(self.cluster.role, secrets)
+
+    def _mirrors(self, mirrors: MirrorTargetSettings) -> None:
+        """Let the nodes keep views in Redshift, as a user that is called as their role."""
+        targets = [RedshiftTarget(**one.model_dump()) for one in mirrors.redshift]
+        grant_mirroring(self.cluster.role, targets)
+        if targets:
+            cdk.CfnOutput(self, "NodeRoleName", value=self.cluster.role.role_name)
 
 
 def _all(each: Iterable[Iterable[T]]) -> list[T]:

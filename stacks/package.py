@@ -10,9 +10,11 @@ from polynya.model.error_catalogue.machine import PACKAGE_NOT_BUILT
 from polynya.model.errors import ConfigErrors
 from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.packaging.dependencies import BuildError, build_dependencies
-from polynya_constructs.packaging.package import Archive, write_code
+from polynya_constructs.packaging.job_environment import build_job_environment
+from polynya_constructs.packaging.package import Archive, Dependencies, write_code
 from stacks.settings.cluster_checks import PROJECT
 from stacks.settings.loader import load_deployment
+from stacks.settings.stage import StageConfig
 
 PACKAGES = PROJECT / "build" / "package"
 """Where the archives lie."""
@@ -31,6 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for architecture in wanted:
             archive = build_dependencies(PROJECT, PACKAGES, architecture)
             _tell(f"dependencies, {architecture}", archive)
+        for architecture in _wanted_by_jobs(options.arch, options.stage):
+            build_dependencies(PROJECT, PACKAGES, architecture)
+            dependencies = Dependencies.of(PROJECT, PACKAGES, architecture)
+            code = write_code(PROJECT, PACKAGES)
+            archive = build_job_environment(PACKAGES, dependencies, code)
+            _tell(f"jobs of EMR Serverless and Glue, {architecture}", archive)
     except ConfigErrors as errors:
         print(errors.render(), file=sys.stderr)
         return errors.exit_code
@@ -50,10 +58,21 @@ def _wanted(arch: str | None, stage: str | None) -> list[Architecture]:
     """Return the architectures to build for, in a fixed order."""
     if arch:
         return [a for a in Architecture if arch in (a, "all")]
-    every = load_deployment(PROJECT / "config").stages
-    stages = [each for each in every if stage in (None, each.name)]
-    used = {architecture for each in stages for architecture in each.package_architectures}
+    used = {a for each in _stages(stage) for a in each.package_architectures}
     return [a for a in Architecture if a in used]
+
+
+def _wanted_by_jobs(arch: str | None, stage: str | None) -> list[Architecture]:
+    """Return those for which the archive of jobs is built: of a stage, where it has jobs."""
+    if arch:
+        return _wanted(arch, stage)
+    used = {a for each in _stages(stage) for a in each.job_architectures}
+    return [a for a in Architecture if a in used]
+
+
+def _stages(stage: str | None) -> list[StageConfig]:
+    every = load_deployment(PROJECT / "config").stages
+    return [each for each in every if stage in (None, each.name)]
 
 
 def _tell(what: str, archive: Archive) -> None:

@@ -19,7 +19,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from polynya.model.error_catalogue.cluster import NODE_PACKAGE_NOT_BUILT
 from polynya.model.errors import ConfigError, DependencyError
 from polynya.store.aws.clients import explained
-from polynya_constructs.packaging.package import Archive, Dependencies, published_key
+from polynya_constructs.packaging.job_environment import job_environment
+from polynya_constructs.packaging.package import Archive, Dependencies, write_code
 from stacks.package import PACKAGES
 from stacks.region import stage_region
 from stacks.settings.cluster_checks import PROJECT
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def archives(stage: StageConfig, project: Path, folder: Path) -> list[Archive]:
-    """The archives that the nodes and the network agent of a stage fetch.
+    """The archives that the nodes, the network agent and the jobs of a stage fetch.
 
     Raises:
         DependencyError: one is not built (POLYNYA-STG-004).
@@ -57,6 +58,12 @@ def archives(stage: StageConfig, project: Path, folder: Path) -> list[Archive]:
     found = []
     for architecture in stage.package_architectures:
         archive = Dependencies.of(project, folder, architecture).built()
+        if archive is None:
+            raise NODE_PACKAGE_NOT_BUILT(where=str(folder), architecture=architecture)
+        found.append(archive)
+    for architecture in stage.job_architectures:
+        dependencies = Dependencies.of(project, folder, architecture)
+        archive = job_environment(folder, dependencies, write_code(project, folder)).built()
         if archive is None:
             raise NODE_PACKAGE_NOT_BUILT(where=str(folder), architecture=architecture)
         found.append(archive)
@@ -70,7 +77,7 @@ def publish(session: Any, stage: StageConfig, archive: Archive) -> str:
         ConfigError: no region is known.
         DependencyError: AWS refuses, or is not reached.
     """
-    key, bucket = published_key(archive.sha256), "the bucket of assets"
+    key, bucket = archive.key, "the bucket of assets"
     try:
         region = stage_region(stage)
         sts = session.client("sts", region_name=region)

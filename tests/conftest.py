@@ -156,7 +156,8 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
     With POLYNYA_TEST_S3 the warehouse is in S3, on a server that stands in for it
     (`tests/e2e/test_lake_on_s3.py`); with POLYNYA_TEST_POSTGRESQL it is there too, and the catalog
-    is in PostgreSQL (`tests/e2e/postgresql/test_lake_on_postgresql.py`).
+    is in PostgreSQL (`tests/e2e/postgresql/test_lake_on_postgresql.py`). With POLYNYA_TEST_REST the
+    catalog is behind REST (`tests/e2e/rest/test_lake_on_rest.py`).
     """
     folder = tmp_path_factory.mktemp("shared")
     if "POLYNYA_TEST_POSTGRESQL" in os.environ:
@@ -174,6 +175,13 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             text = postgres_project(server.uri, "s3://acme-lake/tables", endpoint=endpoint)
             yield write_project(folder, project=text)
         return
+    if "POLYNYA_TEST_REST" in os.environ:
+        # Late: no other test needs them.
+        from tests.rest_catalogs import served_project
+
+        with served_project(folder) as project:
+            yield project
+        return
     if "POLYNYA_TEST_KAFKA" in os.environ:
         # Its session has the jars for Kafka (`tests/streams/kafka/test_real_broker.py`).
         yield write_project(folder, project=PROJECT, clicks=CLICKS)
@@ -190,11 +198,7 @@ def shared_project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
-    """The session; tests keep apart by schemas of their own.
-
-    With POLYNYA_TEST_REST it reaches its catalog by the REST protocol
-    (`tests/e2e/rest/test_lake_on_rest.py`).
-    """
+    """The session; tests keep apart by schemas of their own."""
     # Late: a run without Spark tests need not import PySpark.
     from polynya.engine.session import start_spark
     from polynya.lake.spark import session
@@ -209,11 +213,6 @@ def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
         for name, value in INTERPRETED.items():
             started.conf.set(name, value)
         without_chmod(started)
-    if "POLYNYA_TEST_REST" in os.environ:
-        # Late: no other test needs it.
-        from tests.e2e.rest.catalog import behind_rest
-
-        behind_rest(started)
     return started
 
 

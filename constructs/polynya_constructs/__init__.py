@@ -44,14 +44,18 @@ if TYPE_CHECKING:
     from polynya_constructs.nodes.template import NodeTemplate as NodeTemplate
     from polynya_constructs.notifications import Notifications as Notifications
     from polynya_constructs.query.athena import AthenaWorkGroup as AthenaWorkGroup
+    from polynya_constructs.query.databricks import DatabricksAccess as DatabricksAccess
     from polynya_constructs.query.emr_serverless import EmrServerlessSpark as EmrServerlessSpark
     from polynya_constructs.query.lake_formation import (
         LakeFormationGovernance as LakeFormationGovernance,
     )
+    from polynya_constructs.query.lake_formation import LakeGrant as LakeGrant
     from polynya_constructs.query.notebook_role import NotebookRole as NotebookRole
+    from polynya_constructs.query.outside_reader import OutsideTrust as OutsideTrust
     from polynya_constructs.query.query_access import QueryAccess as QueryAccess
     from polynya_constructs.query.quicksight import QuickSightSource as QuickSightSource
     from polynya_constructs.query.redshift import RedshiftServerless as RedshiftServerless
+    from polynya_constructs.query.snowflake import SnowflakeAccess as SnowflakeAccess
     from polynya_constructs.runtime_package import RuntimePackage as RuntimePackage
     from polynya_constructs.workload_stream import WorkloadStream as WorkloadStream
 
@@ -66,16 +70,19 @@ __all__ = [
     "Cluster",
     "ClusterObservability",
     "DataBucket",
+    "DatabricksAccess",
     "EmrServerlessSpark",
     "FiguresWithoutNodes",
     "FirehoseLanding",
     "LakeFormationGovernance",
+    "LakeGrant",
     "Lakehouse",
     "LakehouseCatalog",
     "NetworkAgent",
     "NodeTemplate",
     "NotebookRole",
     "Notifications",
+    "OutsideTrust",
     "PinnedImage",
     "Predictive",
     "PrivateVpc",
@@ -85,6 +92,7 @@ __all__ = [
     "RuntimePackage",
     "Scaling",
     "ScheduledBounds",
+    "SnowflakeAccess",
     "SourceWatch",
     "SpotAllocation",
     "SpotFallback",
@@ -139,12 +147,18 @@ _HOMES: Final = {
     "polynya_constructs.nodes.template": ("NodeTemplate",),
     "polynya_constructs.notifications": ("Notifications",),
     "polynya_constructs.query.athena": ("AthenaWorkGroup",),
+    "polynya_constructs.query.databricks": ("DatabricksAccess",),
     "polynya_constructs.query.emr_serverless": ("EmrServerlessSpark",),
-    "polynya_constructs.query.lake_formation": ("LakeFormationGovernance",),
+    "polynya_constructs.query.lake_formation": (
+        "LakeFormationGovernance",
+        "LakeGrant",
+    ),
     "polynya_constructs.query.notebook_role": ("NotebookRole",),
+    "polynya_constructs.query.outside_reader": ("OutsideTrust",),
     "polynya_constructs.query.query_access": ("QueryAccess",),
     "polynya_constructs.query.quicksight": ("QuickSightSource",),
     "polynya_constructs.query.redshift": ("RedshiftServerless",),
+    "polynya_constructs.query.snowflake": ("SnowflakeAccess",),
     "polynya_constructs.runtime_package": ("RuntimePackage",),
     "polynya_constructs.workload_stream": ("WorkloadStream",),
 }

@@ -73,6 +73,15 @@ def allow(
         )
 
 
+def deny(role: Holder, purpose: str, *, actions: Sequence[str], resources: Sequence[str]) -> None:
+    """Forbid `role` actions, whatever another policy of it allows; wildcards only widen that."""
+    role.grant_principal.add_to_principal_policy(
+        iam.PolicyStatement(
+            sid=purpose, effect=iam.Effect.DENY, actions=[*actions], resources=[*resources]
+        )
+    )
+
+
 def for_this_account(scope: IConstruct, service: str) -> iam.ServicePrincipal:
     """A service that acts for this account, and not for another one that knows our names."""
     account = cdk.Stack.of(scope).account

@@ -37,3 +37,21 @@ SECURITY_GROUP: Final = r"sg-([0-9a-f]{8}|[0-9a-f]{17})"
 QUICKSIGHT_PRINCIPAL: Final = (
     r"arn:aws[a-z-]*:quicksight:[a-z0-9-]+:\d{12}:(user|group)/[\w.-]{1,64}/[^\s*?]{1,256}"
 )
+
+PRINCIPAL: Final = r"arn:aws[a-z-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]{1,512}"
+"""One user or role of IAM, and neither a whole account nor everybody."""
+
+EXTERNAL_ID: Final = r"[A-Za-z0-9_+=,.@:/-]{8,1224}"
+"""What STS takes (API Reference, `AssumeRole`), and long enough that nobody guesses it."""
+
+DATABRICKS_ACCOUNT: Final = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+REDSHIFT_WORKGROUP: Final = (
+    r"arn:aws[a-z-]*:redshift-serverless:[a-z0-9-]+:\d{12}:workgroup/"
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)
+REDSHIFT_CLUSTER: Final = r"[a-z][a-z0-9-]{0,62}"
+REDSHIFT_DATABASE: Final = r"[a-z_][a-z0-9_$]{0,63}"
+
+TABLE: Final = r"[a-z0-9_]{1,255}"
+"""A table of the Glue catalog, as Polynya names it."""

@@ -1,4 +1,4 @@
-"""What a node fetches: the runtime's code and its dependencies, as assets."""
+"""What nodes and jobs fetch: the runtime's code and its dependencies, as assets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ from constructs import Construct
 
 from polynya_constructs.cluster.instance_types import Architecture
 from polynya_constructs.grants import allow
-from polynya_constructs.packaging.package import (
-    Archive,
-    Dependencies,
-    published_key,
-    write_code,
-)
+from polynya_constructs.packaging.job_environment import job_environment
+from polynya_constructs.packaging.package import Archive, Dependencies, write_code
 
 NOT_BUILT = "0" * 64
 """The digest in a template that was synthesized without the package: no file has it."""
@@ -72,12 +68,12 @@ class RuntimePackage(Construct):
             OSError: a lock file or the code cannot be read, or the folder not written.
         """
         super().__init__(scope, id_)
-        self.code = self._asset("Code", write_code(project, folder))
+        self.code = _asset(self, "Code", write_code(project, folder))
         dependencies = Dependencies.of(project, folder, architecture)
         if archive := dependencies.built():
-            self.dependencies = self._published(archive)
+            self.dependencies = _published(self, archive)
         else:
-            self.dependencies = self._not_built(dependencies.name, architecture)
+            self.dependencies = _not_built(self, dependencies.name, architecture)
 
     def grant_read(self, role: iam.Role) -> None:
         """Let `role` fetch these two files, and nothing else of the bucket."""
@@ -88,35 +84,84 @@ class RuntimePackage(Construct):
             resources=[self.code.arn, self.dependencies.arn],
         )
 
-    def _asset(self, id_: str, archive: Archive) -> Fetched:
-        asset = assets.Asset(self, id_, path=str(archive.path), asset_hash=archive.name)
-        return self._fetched(asset.s3_bucket_name, asset.s3_object_key, archive.sha256)
 
-    def _published(self, archive: Archive) -> Fetched:
-        bucket = cdk.Fn.sub(
-            cdk.DefaultStackSynthesizer.DEFAULT_FILE_ASSETS_BUCKET_NAME.replace(
-                "${Qualifier}", cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
-            )
-        )
-        return self._fetched(bucket, published_key(archive.sha256), archive.sha256)
+class JobPackage(Construct):
+    """The script of jobs as an asset, and their environment by its digest in the bucket of assets.
 
-    def _not_built(self, name: str, architecture: Architecture) -> Fetched:
-        fix = f"make package ARCH={architecture}"
-        cdk.Annotations.of(self).add_warning_v2(
-            "polynya:package",
-            f"the dependencies of {architecture} nodes are not built, so this cannot be deployed; "
-            f"fix: {fix}",
-        )
-        refusal = f"error[POLYNYA-STG-004]: the package of {architecture} nodes is not built\n"
-        refusal += f"  state: nothing of this stack was deployed\n  fix: {fix}"
-        # An asset that is made when it is published; here that says what to do instead.
-        location = cdk.Stack.of(self).synthesizer.add_file_asset(
-            source_hash=name, executable=["python3", "-c", f"raise SystemExit({refusal!r})"]
-        )
-        return self._fetched(location.bucket_name, location.object_key, NOT_BUILT)
+    As for `RuntimePackage`, `make package` builds the environment and `make publish` uploads it.
+    `script` and `environment` are what jobs of EMR Serverless and Glue fetch.
 
-    def _fetched(self, bucket: str, key: str, sha256: str) -> Fetched:
-        arn = cdk.Stack.of(self).format_arn(
-            service="s3", region="", account="", resource=bucket, resource_name=key
+    Example:
+        >>> JobPackage(
+        ...     stack, "Jobs", architecture=Architecture.X86_64, project=project, folder=packages
+        ... )
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        architecture: Architecture,
+        project: Path,
+        folder: Path,
+    ) -> None:
+        """Create the asset; for the arguments and errors see `RuntimePackage`."""
+        super().__init__(scope, id_)
+        script = assets.Asset(self, "Script", path=str(project / _SCRIPT))
+        self.script = _fetched(self, script.s3_bucket_name, script.s3_object_key, NOT_BUILT)
+        dependencies = Dependencies.of(project, folder, architecture)
+        kept = job_environment(folder, dependencies, write_code(project, folder))
+        archive = kept.built()
+        self.environment = (
+            _published(self, archive) if archive else _not_built(self, kept.name, architecture)
         )
-        return Fetched(f"s3://{bucket}/{key}", arn, sha256)
+
+    def grant_read(self, role: iam.Role) -> None:
+        """Let `role` fetch these two files, and nothing else of the bucket."""
+        allow(
+            role,
+            "FetchJobs",
+            actions=["s3:GetObject"],
+            resources=[self.script.arn, self.environment.arn],
+        )
+
+
+_SCRIPT = "runtime/polynya/cluster/submit/entry.py"
+
+
+def _asset(scope: Construct, id_: str, archive: Archive) -> Fetched:
+    asset = assets.Asset(scope, id_, path=str(archive.path), asset_hash=archive.name)
+    return _fetched(scope, asset.s3_bucket_name, asset.s3_object_key, archive.sha256)
+
+
+def _published(scope: Construct, archive: Archive) -> Fetched:
+    bucket = cdk.Fn.sub(
+        cdk.DefaultStackSynthesizer.DEFAULT_FILE_ASSETS_BUCKET_NAME.replace(
+            "${Qualifier}", cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
+        )
+    )
+    return _fetched(scope, bucket, archive.key, archive.sha256)
+
+
+def _not_built(scope: Construct, name: str, architecture: Architecture) -> Fetched:
+    fix = f"make package ARCH={architecture}"
+    cdk.Annotations.of(scope).add_warning_v2(
+        "polynya:package",
+        f"the dependencies of {architecture} nodes are not built, so this cannot be deployed; "
+        f"fix: {fix}",
+    )
+    refusal = f"error[POLYNYA-STG-004]: the package of {architecture} nodes is not built\n"
+    refusal += f"  state: nothing of this stack was deployed\n  fix: {fix}"
+    # An asset that is made when it is published; here that says what to do instead.
+    location = cdk.Stack.of(scope).synthesizer.add_file_asset(
+        source_hash=name, executable=["python3", "-c", f"raise SystemExit({refusal!r})"]
+    )
+    return _fetched(scope, location.bucket_name, location.object_key, NOT_BUILT)
+
+
+def _fetched(scope: Construct, bucket: str, key: str, sha256: str) -> Fetched:
+    arn = cdk.Stack.of(scope).format_arn(
+        service="s3", region="", account="", resource=bucket, resource_name=key
+    )
+    return Fetched(f"s3://{bucket}/{key}", arn, sha256)

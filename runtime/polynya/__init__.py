@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from polynya.engine.reader import LiveRead as LiveRead
     from polynya.engine.reader import Watermark as Watermark
     from polynya.engine.reader import open_lake as open  # noqa: A004 - as `gzip.open`
+    from polynya.model.config.catalog import Catalog as Catalog
     from polynya.model.config.evolution import SchemaEvolution as SchemaEvolution
     from polynya.model.config.settings import ApplyPolicy as ApplyPolicy
     from polynya.model.config.settings import BatchSettings as BatchSettings
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from polynya.model.config.settings import Extracts as Extracts
     from polynya.model.config.settings import Landing as Landing
     from polynya.model.config.settings import ViewSettings as ViewSettings
-    from polynya.model.config.target import Catalog as Catalog
     from polynya.model.config.target import Project as Project
     from polynya.model.config.target import Target as Target
     from polynya.model.config.task import StorageTask as StorageTask

@@ -13,7 +13,7 @@ from polynya.model.error_catalogue.cluster import (
     STAGE_NETWORK_UNFIT,
     STAGE_UNKNOWN,
 )
-from polynya_constructs.regions import has_zone, lacks, region_problem, zone_count
+from polynya_constructs.regions import SERVICES, has_zone, lacks, region_problem, zone_count
 from stacks.settings.cluster_checks import cluster_problems
 from stacks.settings.consumption_checks import consumption_problems
 from stacks.settings.network import ExistingVpc, NetworkSettings
@@ -271,9 +271,7 @@ def _region_problems(stage: StageConfig) -> Iterator[Problem]:
         message = f"{zones} zones, and an account has {most} in {stage.region}"
         yield Problem((*place, "availability_zones"), STAGE_CONTRADICTS(message))
     engines: list[tuple[NodePath, str]] = [
-        (("consumption", name), name)
-        for name in type(stage.consumption).model_fields
-        if getattr(stage.consumption, name)
+        (("consumption", name), name) for name in SERVICES if getattr(stage.consumption, name, None)
     ]
     if stage.athena.enabled:
         engines.append((("athena",), "athena"))

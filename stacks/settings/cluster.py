@@ -22,11 +22,14 @@ from stacks.settings.fields import (
     DatabaseName,
     EmailAddress,
     EmrApplicationId,
+    EmrRelease,
     GlueJobName,
+    GlueWorker,
     JobCode,
     JobRoleArn,
     LandingFolder,
 )
+from stacks.settings.mirrors import MirrorTargetSettings
 from stacks.settings.streams.settings import CaptureSourceSettings, StreamSourceSettings
 
 # YAML reads `true` and `yes` as a truth value, which Python counts as 1.
@@ -53,6 +56,54 @@ class EmrApplicationSettings(Frozen):
         description="Objects in S3, or prefixes that end with a slash, of which tasks may name "
         "`entry_point` and `environment`. Whoever writes there has the rights of the role.",
     )
+
+
+class EmrJobsSettings(Frozen):
+    """The EMR Serverless application that the stage makes for a cluster."""
+
+    release: EmrRelease = Field(
+        default="emr-7.10.0",
+        description="Release of EMR, 7.10.0 or newer: its image has Python 3.11 and Java 17.",
+    )
+    architecture: Architecture = Field(
+        default=Architecture.ARM64, description="Processors of its workers."
+    )
+    max_vcpu: int = Field(
+        default=64, ge=4, le=4000, description="Of all workers together, 8 GB of memory for each."
+    )
+    idle_minutes: int = Field(
+        default=10, ge=1, le=10_080, description="Until an application without a job stops."
+    )
+
+
+class GlueJobsSettings(Frozen):
+    """The Glue job that the stage makes for a cluster."""
+
+    worker_type: GlueWorker = Field(
+        default="G.1X", description="Type of the workers of tasks that name none."
+    )
+    concurrent_runs: int = Field(
+        default=50, ge=1, le=1000, description="Runs at the same time, each of one dataset."
+    )
+
+
+class JobsSettings(Frozen):
+    """Services that the stage makes for the work of tasks, with script, archive and role."""
+
+    emr_serverless: EmrJobsSettings | None = Field(
+        default=None,
+        description="An EMR Serverless application, for `engine: emr_serverless`. Default: none.",
+    )
+    glue: GlueJobsSettings | None = Field(
+        default=None, description="A Glue job, for `engine: glue`. Default: none."
+    )
+
+    @property
+    def architectures(self) -> tuple[Architecture, ...]:
+        """Processors that archives are built for: Glue has x86_64 only."""
+        of_emr = () if self.emr_serverless is None else (self.emr_serverless.architecture,)
+        of_glue = () if self.glue is None else (Architecture.X86_64,)
+        return tuple(dict.fromkeys((*of_emr, *of_glue)))
 
 
 class ClusterSettings(Frozen):
@@ -116,6 +167,10 @@ class ClusterSettings(Frozen):
     predictive: Predictive | None = Field(
         default=None, description="Forecast the load from the days before; default: off."
     )
+    jobs: JobsSettings = Field(
+        default_factory=JobsSettings,
+        description="Services that the stage makes for the work of its tasks. Default: none.",
+    )
     emr_serverless: tuple[EmrApplicationSettings, ...] = Field(
         default=(), description="Applications to which its nodes may submit the work of tasks."
     )
@@ -127,6 +182,11 @@ class ClusterSettings(Frozen):
     )
     captures: CaptureSourceSettings | None = Field(
         default=None, description="Databases that its nodes capture; default: they capture none."
+    )
+    mirrors: MirrorTargetSettings | None = Field(
+        default=None,
+        description="What its nodes use to keep mirrors in Snowflake, Redshift and Databricks; "
+        "default: nothing.",
     )
     source_look_minutes: Annotated[int, Field(ge=0, le=60, strict=True)] = Field(
         default=1,

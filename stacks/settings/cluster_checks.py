@@ -41,6 +41,7 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
             message = "hints for nodes travel on the workload stream, which this stage has not"
             fix = "set `stream: {enabled: true}`, or remove `arrival_hints`"
             yield Problem((*path, "arrival_hints"), STAGE_CONTRADICTS(message, fix=fix))
+        yield from _mirror_problems(stage, cluster, (*path, "mirrors"))
         yield from _boot_problems(cluster.boot, (*path, "boot"))
     yield from _overlapping_projects(stage)
     yield from _database_problems(stage)
@@ -77,6 +78,18 @@ def unread_streams(cluster: ClusterSettings) -> str | None:
     )
 
 
+def unreached_mirrors(stage: StageConfig, cluster: ClusterSettings) -> str | None:
+    """What to say of a cluster with secrets of mirrors whose nodes reach nothing outside of AWS."""
+    closed = stage.network.existing is None and stage.network.outbound == "endpoints"
+    if not closed or cluster.mirrors is None or not cluster.mirrors.secrets:
+        return None
+    return (
+        f"nodes of cluster {cluster.name} reach no address outside of AWS, such as those of "
+        "Snowflake and Databricks. fix: set `network.outbound: internet`, or use a VPC with a way "
+        "to them"
+    )
+
+
 def shared_streams(stage: StageConfig, cluster: ClusterSettings) -> str | None:
     """What to say of a cluster that records for other clusters wake: a count has no prefixes."""
     empty = STRATEGIES[cluster.strategy].starts_from_zero and len(stage.clusters) > 1
@@ -88,6 +101,42 @@ def shared_streams(stage: StageConfig, cluster: ClusterSettings) -> str | None:
         f"records on their way in {names} wake cluster {cluster.name} and keep its last node, also "
         "those for other clusters. fix: name the folders of its tasks in its `landing`"
     )
+
+
+def _mirror_problems(
+    stage: StageConfig, cluster: ClusterSettings, path: NodePath
+) -> Iterator[Problem]:
+    """Yield mirrors without a target, twice the same one, and workgroups of others."""
+    if cluster.mirrors is None:
+        return
+    if not cluster.mirrors.secrets and not cluster.mirrors.redshift:
+        fix = "name `secrets` or `redshift`, or remove it"
+        yield Problem(path, STAGE_CONTRADICTS("`mirrors` names nothing to use", fix=fix))
+    secrets = [one.name for one in cluster.mirrors.secrets]
+    targets = [one.workgroup_arn or one.cluster or "" for one in cluster.mirrors.redshift]
+    databases = [one.database for one in cluster.mirrors.redshift]
+    in_databases = zip(targets, databases, strict=True)
+    named: list[tuple[str, list[tuple[str, object]]]] = [
+        ("secrets", list(zip(secrets, secrets, strict=True))),
+        ("redshift", list(zip(targets, in_databases, strict=True))),
+    ]
+    for key, entries in named:
+        for index, (name, same) in enumerate(entries):
+            if same in [other for _, other in entries[:index]]:
+                message, place = f"`{name}` is named twice", (*path, key, index)
+                yield Problem(place, STAGE_CONTRADICTS(message, fix="remove one of the two"))
+    for index, arn in enumerate(targets):
+        region, account = arn.split(":")[3:5] if arn.startswith("arn:") else (None, None)
+        for what, there, here in (
+            ("region", region, stage.region),
+            ("account", account, stage.account),
+        ):
+            if there and here and there != here:
+                message = f"the workgroup is in {what} {there}, the nodes are in {here}"
+                place = (*path, "redshift", index, "workgroup_arn")
+                yield Problem(
+                    place, STAGE_CONTRADICTS(message, fix="name a workgroup beside the stage")
+                )
 
 
 def _overlapping_projects(stage: StageConfig) -> Iterator[Problem]:

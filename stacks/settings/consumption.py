@@ -8,12 +8,19 @@ from pydantic import Field
 
 from polynya.model.config.fields import Frozen
 from stacks.settings.fields import (
+    DatabaseName,
     EmrRelease,
     LandingFolder,
     PrincipalArn,
     QuickSightArn,
     StreamArn,
     StreamName,
+)
+from stacks.settings.readers import (
+    DatabricksSettings,
+    LakeGrantSettings,
+    SnowflakeSettings,
+    TagName,
 )
 
 
@@ -36,7 +43,15 @@ class LakeFormationSettings(Frozen):
         default=(), description="Users or roles that administer the data lake."
     )
     readers: tuple[PrincipalArn, ...] = Field(
-        default=(), description="Users or roles that are granted DESCRIBE and SELECT."
+        default=(),
+        description="Users or roles that are granted DESCRIBE and SELECT on all databases.",
+    )
+    grants: tuple[LakeGrantSettings, ...] = Field(
+        default=(), description="Narrower grants: a database, a table, columns, rows, tags."
+    )
+    tags: dict[TagName, dict[TagName, tuple[DatabaseName, ...]]] = Field(
+        default_factory=dict,
+        description="Tags to make: for each, for each of its values, the databases that get it.",
     )
 
 
@@ -111,6 +126,13 @@ class ConsumptionSettings(Frozen):
     )
     sagemaker: SageMakerSettings | None = Field(
         default=None, description="A role for SageMaker notebooks."
+    )
+
+    snowflake: SnowflakeSettings | None = Field(
+        default=None, description="Roles by which Snowflake reads tables."
+    )
+    databricks: DatabricksSettings | None = Field(
+        default=None, description="Roles by which Databricks reads tables."
     )
 
     @property

@@ -10,6 +10,7 @@ from polynya.model.error_catalogue.cluster import STAGE_CONTRADICTS
 from polynya_constructs.cluster.strategies import MOST_STREAMS, STRATEGIES
 from polynya_constructs.query.redshift_limits import LEAST_ZONES, check_capacity
 from stacks.settings.consumption import ALARM_SECONDS, FirehoseSettings
+from stacks.settings.reader_checks import reader_problems
 from stacks.settings.stage import StageConfig
 
 
@@ -28,6 +29,7 @@ def consumption_problems(stage: StageConfig) -> Iterator[Problem]:
         path = ("consumption", "lake_formation", "readers")
         message = "there is no database that readers could read"
         yield Problem(path, STAGE_CONTRADICTS(message, fix="name one in `catalog.databases`"))
+    yield from reader_problems(stage)
     if engines.redshift:
         path = ("consumption", "redshift")
         if stage.network.zone_count < LEAST_ZONES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from ipaddress import IPv4Network
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
@@ -19,6 +19,7 @@ from polynya_constructs.patterns import (
     JOB_CODE,
     JOB_ROLE,
     LANDING_FOLDER,
+    PRINCIPAL,
     QUICKSIGHT_PRINCIPAL,
 )
 
@@ -188,7 +189,7 @@ PrincipalArn: TypeAlias = Annotated[
     str,
     AfterValidator(
         matching(
-            _ARN + r"iam::\d{12}:(role|user)/[\w+=,.@/-]{1,512}",
+            PRINCIPAL,
             "the ARN of an IAM user or role: arn:aws:iam::ACCOUNT:role/NAME",
         )
     ),
@@ -204,6 +205,9 @@ QuickSightArn: TypeAlias = Annotated[
 ]
 EmrRelease: TypeAlias = Annotated[
     str, AfterValidator(matching(EMR_RELEASE, "a release such as emr-7.10.0"))
+]
+GlueWorker: TypeAlias = Literal[
+    "G.1X", "G.2X", "G.4X", "G.8X", "G.12X", "G.16X", "R.1X", "R.2X", "R.4X", "R.8X"
 ]
 EmrApplicationId: TypeAlias = Annotated[
     str, AfterValidator(matching(EMR_APPLICATION, "the id of an application: 00f1example2345"))

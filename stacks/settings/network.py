@@ -22,6 +22,7 @@ Endpoint: TypeAlias = Literal[
     "lakeformation",
     "logs",
     "monitoring",
+    "redshift-data",
     "secretsmanager",
     "ssm",
     "ssmmessages",
@@ -33,6 +34,7 @@ ENDPOINTS: Final[tuple[str, ...]] = get_args(Endpoint)
 NEEDED_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("autoscaling", "glue", "logs")
 EMR_ENDPOINT: Final[Endpoint] = "emr-serverless"
 STREAM_ENDPOINT: Final[Endpoint] = "kinesis-streams"
+REDSHIFT_ENDPOINT: Final[Endpoint] = "redshift-data"
 SECRETS_ENDPOINT: Final[Endpoint] = "secretsmanager"
 SESSION_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("ssm", "ssmmessages")
 
@@ -65,12 +67,13 @@ class Calls:
     """Services that nodes of some stages call.
 
     `kinesis`: a workload stream or streams that they read; `emr`: EMR Serverless, to which they
-    submit jobs; `secrets`: Secrets Manager.
+    submit jobs; `secrets`: Secrets Manager; `redshift`: the Redshift Data API.
     """
 
     kinesis: bool
     emr: bool = False
     secrets: bool = False
+    redshift: bool = False
 
 
 class ExistingVpc(Frozen):
@@ -115,7 +118,8 @@ class NetworkSettings(Frozen):
         f"{', '.join(NEEDED_ENDPOINTS)}, {STREAM_ENDPOINT} where there is a workload stream, "
         f"{', '.join(SESSION_ENDPOINTS)} with `session_manager`, {EMR_ENDPOINT} where nodes "
         f"submit jobs, {STREAM_ENDPOINT} and {SECRETS_ENDPOINT} where `streams` of a cluster name "
-        "Kinesis streams and secrets; none in an existing VPC.",
+        f"Kinesis streams and secrets, {SECRETS_ENDPOINT} and {REDSHIFT_ENDPOINT} where its "
+        "`mirrors` name secrets and Redshift; none in an existing VPC.",
     )
     outbound: Literal["endpoints", "internet"] = Field(
         default="endpoints",
@@ -172,5 +176,6 @@ class NetworkSettings(Frozen):
             *((STREAM_ENDPOINT,) if calls.kinesis else ()),
             *((EMR_ENDPOINT,) if calls.emr else ()),
             *((SECRETS_ENDPOINT,) if calls.secrets else ()),
+            *((REDSHIFT_ENDPOINT,) if calls.redshift else ()),
             *(SESSION_ENDPOINTS if self.session_manager else ()),
         )

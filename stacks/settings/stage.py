@@ -181,6 +181,10 @@ class StageConfig(Frozen):
             return self.catalog.all_databases
         return _with_internal(cluster.databases)
 
+    def databases_read(self, named: tuple[str, ...] | None) -> tuple[str, ...]:
+        """The databases whose tables an engine reads that names these; None names all."""
+        return self.catalog.all_databases if named is None else _with_internal(named)
+
     def streams_that_wake(self, cluster: ClusterSettings) -> tuple[FirehoseSettings, ...]:
         """The delivery streams whose records wake a cluster before they land.
 
@@ -210,6 +214,12 @@ class StageConfig(Frozen):
         return tuple(each for each in Architecture if each in used)
 
     @property
+    def job_architectures(self) -> tuple[Architecture, ...]:
+        """The processors of workers for which archives of jobs are built."""
+        used = {one for cluster in self.clusters for one in cluster.jobs.architectures}
+        return tuple(each for each in Architecture if each in used)
+
+    @property
     def _groups(self) -> list[tuple[Architecture, str | None]]:
         """Processor and own boot script of each group that starts instances."""
         groups = [(cluster.architecture, cluster.boot) for cluster in self.clusters]
@@ -226,10 +236,12 @@ class StageConfig(Frozen):
     def calls(self) -> Calls:
         """Which services nodes call, of those that only some stages need."""
         streams = [one for each in self.clusters for one in each.sources]
+        mirrors = [each.mirrors for each in self.clusters if each.mirrors]
         return Calls(
             kinesis=self.stream.enabled or any(each.kinesis for each in streams),
-            emr=any(cluster.emr_serverless for cluster in self.clusters),
-            secrets=any(each.secrets for each in streams),
+            emr=any(each.emr_serverless or each.jobs.emr_serverless for each in self.clusters),
+            secrets=any(one.secrets for one in streams) or any(one.secrets for one in mirrors),
+            redshift=any(each.redshift for each in mirrors),
         )
 
 

@@ -11,6 +11,7 @@ from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import DependencyError, OperationError
 from polynya.model.loader import load_project
 from polynya.store.aws import account as aws_probe
+from polynya.store.aws import lifecycle
 from polynya.store.aws.s3 import S3ObjectStore
 from tests.aws import REGION, aws_server, client
 from tests.projects import USERS, aws_project, write_project
@@ -48,10 +49,11 @@ def refuse(monkeypatch, **methods: str) -> None:
 def test_everything_is_tried_and_taken_back(checks, endpoint) -> None:
     found = checks()
 
-    assert {name: check.status for name, check in found.items()} == dict.fromkeys(
-        ("aws identity", "landing", "config", "warehouse", "catalog", "views", "workload stream"),
-        "ok",
-    )
+    names = (
+        "aws identity", "landing", "config", "warehouse", "lifecycle rules", "catalog", "views",
+        "other engines", "workload stream",
+    )  # fmt: skip
+    assert {name: check.status for name, check in found.items()} == dict.fromkeys(names, "ok")
     assert "one record was put; read, shards: 1" in found["workload stream"].detail
     assert client("glue", endpoint).get_tables(DatabaseName="shop_internal")["TableList"] == []
     for bucket in ("acme-config", "acme-lake"):
@@ -212,3 +214,45 @@ def test_a_store_that_does_not_compare_is_refused(monkeypatch, checks) -> None:
 
 def _raise(error):
     raise error
+
+
+def test_lifecycle_rules_that_take_files_of_tables_are_named(monkeypatch, checks, endpoint) -> None:
+    s3 = client("s3", endpoint)
+    off = {"Status": "Disabled", "Filter": {"Prefix": ""}, "Expiration": {"Days": 1}}
+    rules = [
+        {"ID": "old", "Status": "Enabled", "Filter": {"Prefix": "tables/"},
+         "Expiration": {"Days": 90}},
+        {"ID": "cold", "Status": "Enabled", "Filter": {"Prefix": "tables/shop_internal.db/"},
+         "Transitions": [{"Days": 30, "StorageClass": "GLACIER"}]},
+        {"ID": "cheaper", "Status": "Enabled", "Filter": {"Prefix": ""},
+         "Transitions": [{"Days": 30, "StorageClass": "STANDARD_IA"}]},
+        {"ID": "elsewhere", "Status": "Enabled", "Filter": {"Prefix": "athena-results/"},
+         "Expiration": {"Days": 7}},
+        {"ID": "off", **off},
+    ]  # fmt: skip
+    s3.put_bucket_lifecycle_configuration(
+        Bucket="acme-lake", LifecycleConfiguration={"Rules": rules}
+    )
+    try:
+        check = checks()["lifecycle rules"]
+    finally:
+        s3.delete_bucket_lifecycle(Bucket="acme-lake")
+
+    assert check.status == "fail"
+    assert "rule `old` deletes after 90 days objects" in check.detail
+    assert "rule `cold` moves to GLACIER after 30 days objects below" in check.detail
+    assert not any(name in check.detail for name in ("cheaper", "elsewhere", "off"))
+    monkeypatch.setattr(lifecycle, "client", _refusing(lifecycle.client))
+    check = checks()["lifecycle rules"]
+    assert (check.status, "s3:GetLifecycleConfiguration" in str(check.fix)) == ("warn", True)
+
+
+def _refusing(real):
+    def made(name, access):
+        found = real(name, access)
+        answer = {"Error": {"Code": "AccessDenied", "Message": "not authorized"}}
+        method = "get_bucket_lifecycle_configuration"
+        setattr(found, method, lambda **_: _raise(ClientError(answer, method)))
+        return found
+
+    return made

@@ -69,6 +69,20 @@ def python_workers(folder: Path) -> list[str]:
     return sorted({path.relative_to(folder).parts[0] for path in found})
 
 
+def kill_executor(folder: Path, worker: str) -> None:
+    """Kill the executor of a worker as a lost machine would; the worker starts another one."""
+    inside = str(folder / worker)
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            line = (process / "cmdline").read_bytes()
+            if b"CoarseGrainedExecutorBackend" in line and str(
+                (process / "cwd").readlink()
+            ).startswith(inside):
+                os.kill(int(process.name), signal.SIGKILL)
+                return
+    raise AssertionError(f"worker {worker} has no executor")
+
+
 @contextmanager
 def _running(log: Path, environment: dict[str, str], *arguments: str) -> Iterator[None]:
     """A daemon of Spark in a process group of its own, which ends with the block."""

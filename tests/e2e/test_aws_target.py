@@ -138,7 +138,8 @@ def test_landed_objects_become_live_tables(done: Done) -> None:
 def test_athena_finds_the_views_in_the_catalog(done: Done) -> None:
     assert done.of("views.failed") == []
     assert done.of("views.published")[0]["views"] == [
-        "shop.users", "shop.users__changes", "shop.users__history",
+        "shop.users", "shop.users__changes", "shop.users__current_stored",
+        "shop.users__history", "shop.users__history_stored",
     ]  # fmt: skip
     found = client("glue", done.endpoint).get_tables(DatabaseName="shop")["TableList"]
     assert {table["TableType"] for table in found} == {"VIRTUAL_VIEW"}

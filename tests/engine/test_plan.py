@@ -84,7 +84,7 @@ def test_a_table_of_an_older_version_remembers_no_settings():
 def test_history_begins_when_it_is_switched_on():
     assert [one.what for one in changes(with_settings(USERS, history=True), written())] == [
         "history: false → true",
-        "new views: shop.users__history",
+        "new views: shop.users__history, shop.users__history_stored",
         "views recreated: shop.users",
     ]
 
@@ -97,7 +97,7 @@ def test_history_that_is_switched_off_takes_its_view_and_its_versions():
         ("views", False),
         ("views", True),
     ]
-    assert plan.stale_views == ("shop.users__history",)
+    assert plan.stale_views == ("shop.users__history", "shop.users__history_stored")
 
 
 def test_columns_come_and_go_with_the_views():
@@ -105,11 +105,11 @@ def test_columns_come_and_go_with_the_views():
 
     assert [one.what for one in changes(now, written())] == [
         "excluded: city",
-        "views recreated: shop.users, shop.users__changes",
+        "views recreated: shop.users, shop.users__changes, shop.users__current_stored",
     ]
     assert [one.what for one in changes(USERS, written(now))] == [
         "no longer excluded: city",
-        "views recreated: shop.users, shop.users__changes",
+        "views recreated: shop.users, shop.users__changes, shop.users__current_stored",
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_changed_mode_of_deletes_says_what_becomes_of_deleted_records(before, 
     assert "from now on" in change.means
     assert ("do not come back" if now == "soft" else "no longer shows") in change.means
     assert change.destructive == (now == "hard")
-    assert views.what == "views recreated: shop.users"
+    assert views.what == "views recreated: shop.users, shop.users__current_stored"
 
 
 def test_views_of_another_name_take_the_place_of_the_old_ones():

@@ -26,7 +26,7 @@ from polynya.query.expressions import EmbeddedValue
 from polynya.query.live_rows import check_fold, live_view
 from polynya.query.translate import NotEmbeddedError
 from tests.lab.lab import Feed, Lab, drop, put
-from tests.query.test_trino import TYPES
+from tests.query.test_dialects_spark import TYPES
 
 FULL = {
     "day": "2026-02-03", "amount": "1234567890123456.7891", "happened": "2026-01-01T00:00:01.5Z",

@@ -12,10 +12,11 @@ import pytest
 from polynya.lake.read.inspect import metadata_file
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.loader import load_project
-from polynya.query.views import duckdb_views
+from polynya.model.names import Dialect
+from polynya.query.dialects import views_in
 from tests.lab.lab import Lab, Look, drop, put
 from tests.lab.landed import LandedTable
-from tests.query.test_trino import comparable
+from tests.query.dialects import comparable
 
 pytestmark = pytest.mark.spark
 EXTENSIONS = str(Path(next(iter(duckdb_ext.__path__))) / "extensions")
@@ -27,9 +28,8 @@ def shown_by_duckdb(users: Look, view: str) -> tuple[list[str], list[tuple[Any, 
     table = python_catalog(load_project(users.lab.project).target).load_table(
         (dataset.relations.internal_schema, dataset.relations.internal_table)
     )
-    [found] = [
-        one for one in duckdb_views(dataset, shape, metadata_file(table)) if one.name == view
-    ]
+    stored = f"iceberg_scan('{metadata_file(table)}')"
+    [found] = [one for one in views_in(Dialect.DUCKDB, dataset, shape, stored) if one.name == view]
     with duckdb.connect(config={"extension_directory": EXTENSIONS}) as connection:
         for name in ("avro", "iceberg"):
             connection.execute(f"LOAD {name}")

@@ -15,9 +15,10 @@ from polynya.lake.fold.shape import Shape
 from polynya.model.config.task import resolved
 from polynya.model.errors import ConflictError, OperationError
 from polynya.model.loader import load_project
+from polynya.model.names import Dialect
 from polynya.model.types import parse_type
-from polynya.query.glue import DEFINITION, GluePublisher
-from polynya.query.views import trino_views
+from polynya.query.dialects import views_in
+from polynya.query.glue import DEFINITION, GluePublisher, athena_views
 from tests.aws import REGION, aws_server, client
 from tests.projects import aws_project, write_project
 
@@ -69,7 +70,7 @@ def test_only_functions_that_trino_has_are_used(project) -> None:
         shape(soft_delete=True),
         Shape((), shape().columns, append_only=True),
     ]
-    for view in [view for kind in kinds for view in trino_views(dataset, kind)]:
+    for view in [view for kind in kinds for view in athena_views(dataset, kind)]:
         tree = sqlglot.parse_one(view.sql, read="trino")
         used = {type(one).__name__ for one in tree.find_all(exp.Func)}
         assert used <= KNOWN, used - KNOWN
@@ -80,7 +81,8 @@ def test_only_functions_that_trino_has_are_used(project) -> None:
 def test_a_view_is_published_once_and_again_when_it_changes(project, endpoint) -> None:
     [dataset] = project.datasets()
     publisher = GluePublisher(project.target)
-    names = ["shop.users", "shop.users__changes", "shop.users__whdr", "shop.users__history"]
+    shown = ("", "__changes", "__current_stored", "__whdr", "__history", "__history_stored")
+    names = [f"shop.users{suffix}" for suffix in shown]
 
     assert publisher.stale(dataset, shape()) == names
     assert publisher.publish(dataset, shape()) == names
@@ -147,16 +149,17 @@ def test_views_for_trino_read_the_table_in_a_catalog_of_their_choice(tmp_path) -
     dataset = resolved(task, task.datasets[0])
     hostile = 'la"ke`'
 
-    [found, *_] = trino_views(dataset, shape(), hostile)
+    place = Dialect.TRINO.quote(hostile, "shop_internal", "users_internal")
+    [found, *_] = views_in(Dialect.TRINO, dataset, shape(), place)
     tables = sqlglot.parse_one(found.sql, read="trino").find_all(exp.Table)
 
     assert {table.catalog for table in tables if table.db} == {hostile}
 
 
-def test_only_views_for_trino_name_a_catalog(tmp_path, capsys) -> None:
+def test_views_for_duckdb_name_no_catalog(tmp_path, capsys) -> None:
     write_project(tmp_path, users=USERS)
 
     code = main(["views", "Shop.Users", "--catalog", "lake", "--project", str(tmp_path)])
 
     assert code == 2
-    assert "only views for Trino name a catalog" in capsys.readouterr().err
+    assert "views for DuckDB name no catalog" in capsys.readouterr().err

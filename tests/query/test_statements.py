@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
+import pyarrow as pa
 import pytest
 
 from polynya.model.types import parse_type
@@ -187,6 +190,19 @@ def test_the_database_reaches_nothing_even_if_asked(statement: str) -> None:
         database._run(statement)
     assert outside
     database.close()
+
+
+def test_the_next_database_holds_nothing_of_a_closed_one() -> None:
+    database = EmbeddedDatabase()
+    database.load("stored", pa.table({"id": [1, 2]}))
+    rows = database.batches("FROM stored", pa.schema({"id": pa.int64()}))
+    assert next(rows).num_rows == 2
+    database.close()
+
+    with closing(EmbeddedDatabase()) as other:
+        assert other._connection is database._connection
+        with pytest.raises(NotEmbeddedError, match="stored does not exist"):
+            other.has_rows("FROM stored")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_constructs_is_never_a_package_itself() -> None:
 
 
 def test_locks_name_packages_and_hashes_but_no_place() -> None:
-    assert len(LOCKS) == 6
+    assert len(LOCKS) == 8
     for lock in LOCKS:
         text = lock.read_text()
         assert re.search(r"://|--(index|extra-index|find-links|trusted)", text) is None, lock
@@ -75,7 +75,7 @@ def test_every_dependency_has_its_line_in_the_decision_record() -> None:
     record = (ROOT / "docs" / "adr" / "0000-dependencies.md").read_text()
     runtime = tomllib.loads((ROOT / "runtime" / "pyproject.toml").read_text())["project"]
     asked = runtime["dependencies"] + runtime["optional-dependencies"]["jdk"]
-    for file in ("dev.in", "docs.in"):
+    for file in ("consumers.in", "dev.in", "docs.in"):
         tools = (ROOT / "requirements" / file).read_text().splitlines()
         asked += [line for line in tools if line and not line.startswith(("#", "-"))]
     for requirement in asked:

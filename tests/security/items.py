@@ -141,6 +141,15 @@ ITEMS: Final[Mapping[str, Item]] = {
         "or one that is passed on holds a secret",
         ("tests/store/test_project_archive.py",),
     ),
+    "S14": Item(
+        "a request to a served catalog writes, reads a file outside of the catalog, takes a thread "
+        "or the memory for itself, or is answered without the token",
+        (
+            "tests/engine/test_rest_server.py",
+            "tests/engine/test_served_catalog.py",
+            "tests/cli/test_serve.py",
+        ),
+    ),
 }
 
 

@@ -61,7 +61,12 @@ class Intrinsics:
     def name(self, path: str, logical_id: str) -> str:
         """The name by which AWS knows a resource."""
         name = f"{path}-{logical_id}".lower().replace("/", "-")
-        kind = self.templates[path]["Resources"][logical_id]["Type"]
+        resource = self.templates[path]["Resources"][logical_id]
+        kind = resource["Type"]
+        if kind == "AWS::IAM::Role" and isinstance(
+            given := resource.get("Properties", {}).get("RoleName"), str
+        ):
+            return given
         return str(uuid.uuid5(uuid.NAMESPACE_URL, name)) if kind == "AWS::KMS::Key" else name
 
     def resolve(self, value: Any, path: str) -> Any:

@@ -42,6 +42,9 @@ CAPTURES: dict[str, Any] = {
     "secrets": ["shop/postgres"],
     "databases": [{"security_group": "sg-0a1b2c3d", "port": 5432}],
 }
+WORKGROUP = ARN.format(
+    service="redshift-serverless", resource="workgroup/1a2b3c4d-0000-4000-8000-000000000000"
+)
 # Together they have every kind of policy. The package of one is built, that of the other is not.
 CLUSTERS: dict[str, dict[str, Any]] = {
     "cheap": {
@@ -68,6 +71,10 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         "architecture": "x86_64",
         "streams": STREAMS,
         "arrival_hints": True,
+        "mirrors": {
+            "secrets": ["snowflake/analytics"],
+            "redshift": [{"workgroup_arn": WORKGROUP}, {"cluster": "reports", "database": "dev"}],
+        },
         "project": "teams/sales",
         "target": "prod",
     },
@@ -77,6 +84,7 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         "landing": ["web"],
         "databases": [],
         "project": "web",
+        "jobs": {"emr_serverless": {"architecture": "x86_64", "max_vcpu": 16}, "glue": {}},
         "streams": {
             "folders": ["web"],
             "kinesis": ["orders"],
@@ -86,12 +94,38 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         },
     },
 }
+READER = "arn:aws:iam::123456789012:role/germany"
+SNOWFLAKE = "arn:aws:iam::210987654321:user/abcd-s-acme1234"
 # Every engine that a stage may name; the other stages name none.
 ENGINES = {
     "lake_formation": {
         "admins": ["arn:aws:iam::123456789012:role/steward"],
         "readers": ["arn:aws:iam::123456789012:role/analyst"],
+        "tags": {"domain": {"sales": ["sales_clustered"]}},
+        "grants": [
+            {"reader": READER, "database": "shop_clustered"},
+            {
+                "reader": READER,
+                "database": "shop_clustered_internal",
+                "table": "orders_internal",
+                "columns": ["id", "total"],
+            },
+            {
+                "reader": READER,
+                "database": "shop_clustered_internal",
+                "table": "users_internal",
+                "rows": "country = 'DE'",
+            },
+            {"reader": READER, "tags": {"domain": ["sales"]}},
+        ],
     },
+    "snowflake": {
+        "databases": ["shop_clustered"],
+        "catalog_linked": True,
+        "volume": {"user_arn": SNOWFLAKE, "external_id": "ACME_SFCRole=2_volume/a1="},
+        "catalog": {"user_arn": SNOWFLAKE, "external_id": "ACME_SFCRole=2_catalog/b2="},
+    },
+    "databricks": {"external_id": "0a1b2c3d-0000-4000-8000-000000000000"},
     "redshift": {},
     "emr_serverless": {},
     "firehose": [

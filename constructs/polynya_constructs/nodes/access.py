@@ -53,15 +53,11 @@ def grant_configuration(
             nobody else does.
         project: prefix of the tasks that it may read; default: all of them.
     """
-    configuration = lakehouse.configuration
-    tasks = f"{project}/*" if project else "*"
-    allow_objects(role, "ReadTasks", configuration, tasks, ["s3:GetObject"])
-    # Without a condition on the prefix: whoever may not list gets 403 for what is missing, not 404.
-    allow(role, "ListTasks", actions=["s3:ListBucket"], resources=[configuration.bucket_arn])
+    _grant_tasks(role, lakehouse, project)
     allow_objects(
         role,
         "Coordinate",
-        configuration,
+        lakehouse.configuration,
         f"{COORDINATION_PREFIX}{coordination}/*",
         ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
     )
@@ -72,6 +68,30 @@ def grant_configuration(
             actions=["kinesis:PutRecord"],
             resources=[lakehouse.stream.stream_arn],
         )
+    _grant_keys(role, lakehouse)
+
+
+def grant_tasks(role: iam.Role, lakehouse: Lakehouse, *, project: str = "") -> None:
+    """Let `role` read tasks, as a run of one of them does, and use the keys of all buckets.
+
+    Args:
+        role: of the runs.
+        lakehouse: where the configuration is.
+        project: prefix of the tasks that it may read; default: all of them.
+    """
+    _grant_tasks(role, lakehouse, project)
+    _grant_keys(role, lakehouse)
+
+
+def _grant_tasks(role: iam.Role, lakehouse: Lakehouse, project: str) -> None:
+    configuration = lakehouse.configuration
+    tasks = f"{project}/*" if project else "*"
+    allow_objects(role, "ReadTasks", configuration, tasks, ["s3:GetObject"])
+    # Without a condition on the prefix: whoever may not list gets 403 for what is missing, not 404.
+    allow(role, "ListTasks", actions=["s3:ListBucket"], resources=[configuration.bucket_arn])
+
+
+def _grant_keys(role: iam.Role, lakehouse: Lakehouse) -> None:
     allow(
         role,
         "UseKeys",

@@ -32,6 +32,8 @@ def node_boot(
     only_named: bool = False,
     ready_within: cdk.Duration | None = None,
     job_code: Sequence[str] = (),
+    emr_jobs: Sequence[str] = (),
+    glue_job: str | None = None,
 ) -> ec2.UserData:
     """Return user data that fetches and verifies the runtime and starts its agent under systemd.
 
@@ -53,6 +55,8 @@ def node_boot(
             default 6 minutes. The launch hook has to wait longer, the boot before it included.
         job_code: objects in S3, or prefixes that end with a slash, of which tasks may name the
             script and the environment of jobs that the nodes submit to EMR Serverless.
+        emr_jobs: application, role, script and archive of tasks that name none (`JobServices`).
+        glue_job: the Glue job of tasks that name none.
     """
     agreed = COORDINATION_PREFIX.rstrip("/")
     options = ["--coordination", f"s3://{configuration.bucket_name}/{agreed}"]
@@ -68,6 +72,8 @@ def node_boot(
             "CONFIG": f"s3://{configuration.bucket_name}/{project}",
             "AGENT_OPTIONS": " ".join(options),
             "JOB_CODE": " ".join(dict.fromkeys(job_code)),
+            "EMR_JOBS": " ".join(emr_jobs),
+            "GLUE_JOB": glue_job or "",
             "UNITS": "polynya-agent polynya-drain polynya-health",
             "PACKAGES": "java-17-amazon-corretto-headless",
         },

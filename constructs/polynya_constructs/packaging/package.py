@@ -15,6 +15,9 @@ from polynya_constructs.packaging.archive import write_archive
 PYTHON: Final = "3.11"
 """Of the nodes. Amazon Linux 2023 has it as `python3.11`, and the lock files are made with it."""
 
+JOB_ARCHIVE: Final = "polynya.tar.gz"
+"""What the script of a job looks for (`polynya.cluster.submit.entry`)."""
+
 #: What decides what is in the dependencies, below the project's folder.
 LOCKS: Final = (
     "requirements.txt",
@@ -32,6 +35,11 @@ def published_key(sha256: str) -> str:
     return f"polynya/{sha256}.tar"
 
 
+def published_job_key(sha256: str) -> str:
+    """The same of the environment of jobs: Glue calls a file as its object is called."""
+    return f"polynya/jobs/{sha256}/{JOB_ARCHIVE}"
+
+
 @dataclass(frozen=True, slots=True)
 class Archive:
     """A file that nodes fetch and verify.
@@ -46,30 +54,26 @@ class Archive:
     path: Path
     sha256: str
 
+    @property
+    def key(self) -> str:
+        """Where it lies in the bucket of assets."""
+        is_of_jobs = self.path.name.endswith(".tar.gz")
+        return (published_job_key if is_of_jobs else published_key)(self.sha256)
+
 
 @dataclass(frozen=True, slots=True)
-class Dependencies:
-    """Everything that a runtime needs besides its own code: Python packages and jars.
+class KeptArchive:
+    """An archive that is built once, into a folder.
 
     Attributes:
-        name: SHA-256 of the lock files, the architecture and how they are packed.
-        path: where their archive lies or is to lie.
+        name: unique for what is in it, 64 hex digits.
+        path: where it lies or is to lie.
         manifest: the file beside it that tells its digest; written last.
     """
 
     name: str
     path: Path
     manifest: Path
-
-    @classmethod
-    def of(cls, project: Path, folder: Path, architecture: Architecture) -> Dependencies:
-        """Return those that the lock files of a project ask for, built into `folder` or not."""
-        digest = hashlib.sha256(f"{_RECIPE} {PYTHON} {architecture}\n".encode())
-        for lock in LOCKS:
-            digest.update(hashlib.sha256((project / lock).read_bytes()).digest())
-        name = digest.hexdigest()
-        stem = f"dependencies-{architecture}-{name[:16]}"
-        return cls(name, folder / f"{stem}.tar", folder / f"{stem}.json")
 
     def built(self) -> Archive | None:
         """Return the archive if it has been built whole, else None."""
@@ -82,13 +86,34 @@ class Dependencies:
             pass  # not there, or damaged: to be built
         return None
 
-    def write(self, trees: Mapping[str, Path]) -> Archive:
-        """Pack folders as these dependencies, with their manifest."""
-        sha256 = write_archive(self.path, trees)
+    def keep(self, sha256: str) -> Archive:
+        """Write the manifest of the archive, whose file was written."""
         size = self.path.stat().st_size
         manifest = {"name": self.name, "sha256": sha256, "bytes": size}
         self.manifest.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         return Archive(self.name, self.path, sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies(KeptArchive):
+    """Everything that a runtime needs besides its own code: Python packages and jars.
+
+    Its name is the SHA-256 of the lock files, the architecture and how they are packed.
+    """
+
+    @classmethod
+    def of(cls, project: Path, folder: Path, architecture: Architecture) -> Dependencies:
+        """Return those that the lock files of a project ask for, built into `folder` or not."""
+        digest = hashlib.sha256(f"{_RECIPE} {PYTHON} {architecture}\n".encode())
+        for lock in LOCKS:
+            digest.update(hashlib.sha256((project / lock).read_bytes()).digest())
+        name = digest.hexdigest()
+        stem = f"dependencies-{architecture}-{name[:16]}"
+        return cls(name, folder / f"{stem}.tar", folder / f"{stem}.json")
+
+    def write(self, trees: Mapping[str, Path]) -> Archive:
+        """Pack folders as these dependencies, with their manifest."""
+        return self.keep(write_archive(self.path, trees))
 
 
 def write_code(project: Path, folder: Path) -> Archive:

@@ -32,7 +32,9 @@ class QueryAccess(Construct):
     """A managed policy that lets people query the tables, and reach nothing else.
 
     It is attached to nobody: attach it to the roles or permission sets of those who may query.
-    `policy` is the policy; with many databases, `more` are the others that belong to it.
+    `policy` is the policy; with many databases, `more` are the others that belong to it. With
+    `governed`, it reads files only through Lake Formation: for readers whose grants leave out rows
+    or columns, whom a right of their own to the files would show everything.
 
     Example:
         >>> QueryAccess(
@@ -48,12 +50,17 @@ class QueryAccess(Construct):
         name: str,
         workgroup: AthenaWorkGroup,
         lakehouse: Lakehouse,
+        governed: bool = False,
     ) -> None:
         """Create the policy; `name` is unique in the account. Further ones are numbered."""
         super().__init__(scope, id_)
         first, *others = _parts(lakehouse.databases)
         self.policy = self._policy(name, "Policy")
-        grant_queries(self.policy, workgroup, replace(lakehouse, databases=first))
+        own = replace(lakehouse, databases=first)
+        if governed:
+            grant_governed_queries(self.policy, workgroup, own)
+        else:
+            grant_queries(self.policy, workgroup, own)
         self.more: list[iam.ManagedPolicy] = []
         for number, databases in enumerate(others, start=2):
             policy = self._policy(f"{name}-{number}", f"Policy{number}")
@@ -86,6 +93,24 @@ def _parts(databases: Sequence[str]) -> list[list[str]]:
 def grant_queries(role: Holder, workgroup: AthenaWorkGroup, lakehouse: Lakehouse) -> None:
     """Let `role` run queries in the workgroup over the tables of the lakehouse."""
     grant_reading(role, lakehouse)
+    _grant_athena(role, workgroup)
+
+
+def grant_governed_queries(role: Holder, workgroup: AthenaWorkGroup, lakehouse: Lakehouse) -> None:
+    """Let `role` run queries over what Lake Formation grants it, and read no file by itself."""
+    if lakehouse.databases:
+        allow_tables(role, "CatalogTables", lakehouse.databases, LIST_TABLES)
+    allow(
+        role,
+        "AskLakeFormation",
+        actions=["lakeformation:GetDataAccess"],
+        resources=["*"],
+        wildcard="the action knows no resource; Lake Formation's grants decide",
+    )
+    _grant_athena(role, workgroup)
+
+
+def _grant_athena(role: Holder, workgroup: AthenaWorkGroup) -> None:
     allow(
         role,
         "Query",

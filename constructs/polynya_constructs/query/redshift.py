@@ -8,8 +8,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_redshiftserverless as redshift
 from constructs import Construct
 
-from polynya_constructs.grants import for_this_account
-from polynya_constructs.nodes.access import Lakehouse, grant_reading
+from polynya_constructs.grants import LIST_TABLES, for_this_account
+from polynya_constructs.nodes.access import Lakehouse
+from polynya_constructs.query.read_only import deny_changes, grant_catalog, grant_files
 from polynya_constructs.query.redshift_limits import LEAST_ZONES, check_capacity
 from polynya_constructs.removal import KEPT
 
@@ -20,6 +21,9 @@ class RedshiftServerless(Construct):
     Nobody connects to it over the network: queries go through the Redshift Data API or the query
     editor. All its traffic stays in the VPC, so S3 and Glue are reached through endpoints. The
     password of its administrator is made and kept by AWS Secrets Manager.
+
+    The role reads the tables of the databases and changes nothing, so that no `DROP` in an external
+    schema drops our table.
 
     `role` is the namespace's default role, `namespace` and `workgroup` are what was made.
 
@@ -67,7 +71,9 @@ class RedshiftServerless(Construct):
             ),
             description=f"Polynya: external schemas of {name}",
         )
-        grant_reading(self.role, lakehouse)
+        grant_files(self.role, lakehouse)
+        grant_catalog(self.role, lakehouse, LIST_TABLES)
+        deny_changes(self.role, lakehouse)
         self.namespace = redshift.CfnNamespace(
             self,
             "Namespace",

@@ -11,6 +11,9 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.model.documents.yaml import MapNode, Node, Plain, ScalarNode, node_at, position_of
 from polynya.model.loader import LoadedProject, load_project
 
+#: Settings of a catalog that are shown as they stand in the file: references.
+_SECRETS = ("password", "credential", "token")
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedValue:
@@ -78,14 +81,15 @@ def _settings(project: LoadedProject) -> Iterator[tuple[str, PlacedValue]]:
     at = ("targets", project.target.name)
     document, file = project.project_document, project.project_file
     values = project.project.targets[at[1]].model_dump(
-        mode="json", exclude={"catalog": {"password"}}
+        mode="json", exclude={"catalog": set(_SECRETS)}
     )
     for path, value in _flat(values, ()):
         yield ".".join(path), PlacedValue(value, _place(document, file, (*at, *path)))
-    password = node_at(document, (*at, "catalog", "password"))
-    if isinstance(password, ScalarNode):
-        place = _place(document, file, (*at, "catalog", "password"))
-        yield "catalog.password", PlacedValue(password.value, place)
+    for secret in _SECRETS:
+        written = node_at(document, (*at, "catalog", secret))
+        if isinstance(written, ScalarNode):
+            place = _place(document, file, (*at, "catalog", secret))
+            yield f"catalog.{secret}", PlacedValue(written.value, place)
     bindings = project.bindings
     for variable, text in bindings.variables.items():
         assert bindings.file is not None, "what is bound stands in a file"

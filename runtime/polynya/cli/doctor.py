@@ -15,6 +15,7 @@ from uuid import uuid4
 from polynya.cli.checks import Check, guarded, say_check
 from polynya.cli.connections import check_connection, connection_checks
 from polynya.cli.context import CommandContext, Context
+from polynya.cli.doctor_tables import tables_check
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.tables import tell_adopted
 from polynya.model.config.aws import AwsAccess
@@ -39,8 +40,15 @@ def machine_checks(project: LoadedProject) -> Iterator[Check]:
             yield _task_folder(task.name, landing / task.landing.path)
     if isinstance(warehouse, Path):
         yield guarded("warehouse", lambda: _warehouse(warehouse))
-    if not project.target.on_glue:
+    if project.target.rest is None and not project.target.on_glue:
         yield guarded("catalog", lambda: _catalog(project.target))
+
+
+def _has_tables(project: LoadedProject) -> bool:
+    from polynya.lake.spark.session import CATALOG
+    from polynya.lake.warehouse.check import entries_of
+
+    return any(not entry.is_view for entry in entries_of(project.target, CATALOG))
 
 
 def memory_check() -> Check:
@@ -223,9 +231,19 @@ def _checks(
         yield Check("project", "fail", str(problem), "polynya validate", ExitCode.USAGE)
         return
     yield _project(project)
-    yield from machine_checks(project)
+    usable = True
+    for check in machine_checks(project):
+        yield check
+        usable = usable and check.status != "fail"
+    if usable and not project.target.on_glue and _has_tables(project):
+        yield guarded("other engines", partial(tables_check, project))
     yield from capture_checks(project)
     yield from connection_checks(project, servers_only=True)
+    if project.target.rest is not None:
+        # Start-up time: most projects have no such catalog.
+        from polynya.cli.doctor_rest import rest_checks
+
+        yield from rest_checks(project)
     if project.target.on_aws or stream is not None:
         # Start-up time: the AWS SDK.
         from polynya.cli.doctor_aws import aws_checks

@@ -13,6 +13,7 @@ from typing import Final
 from uuid import uuid4
 
 from polynya.cli.checks import Check, guarded
+from polynya.cli.doctor_tables import tables_check
 from polynya.model.config.aws import AwsAccess
 from polynya.model.error_catalogue.cluster import WORKLOAD_STREAM_MISSING
 from polynya.model.error_catalogue.machine import AWS_NO_ANSWER, AWS_REFUSED
@@ -26,6 +27,7 @@ from polynya.store.aws.account import (
     try_stream_read,
     try_stream_write,
 )
+from polynya.store.aws.lifecycle import harmful_rules, lifecycle_rules
 from polynya.store.aws.s3 import S3ObjectStore
 from polynya.store.clock import Retry
 
@@ -46,9 +48,13 @@ def aws_checks(project: LoadedProject, stream: str | None) -> Iterator[Check]:
     if isinstance(target.config, S3Location):
         yield guarded("config", partial(_configuration, target.config, target.aws))
     warehouse = target.warehouse
-    if isinstance(warehouse, S3Location):
+    vended = target.rest is not None and target.rest.vended_credentials
+    if isinstance(warehouse, S3Location) and not vended:
         folder = f"{min(schemas)}.db/{_PROBE}" if schemas else _PROBE
-        yield guarded("warehouse", partial(_writable, warehouse, folder, target.aws))
+        written = guarded("warehouse", partial(_writable, warehouse, folder, target.aws))
+        yield written
+        if written.status != "fail":
+            yield guarded("lifecycle rules", partial(_lifecycle, warehouse, schemas, target.aws))
     if target.on_glue:
         readable = True
         for schema in sorted(schemas):
@@ -58,6 +64,7 @@ def aws_checks(project: LoadedProject, stream: str | None) -> Iterator[Check]:
             readable = readable and catalog.status != "fail"
         if readable:
             yield guarded("views", partial(_views, project))
+            yield guarded("other engines", partial(_tables, project))
     if stream is not None:
         yield guarded("workload stream", partial(stream_check, stream, target.aws))
 
@@ -119,6 +126,22 @@ def _configuration(place: S3Location, access: AwsAccess) -> Check:
             "use a store with conditional writes, such as Amazon S3: two pushes would mix here",
         )
     return Check("config", "ok", f"{readable.detail}; written, compared, deleted")
+
+
+def _tables(project: LoadedProject) -> Check:
+    """Whether other engines can read each table."""
+    # Start-up time: PyIceberg.
+    from polynya.lake.errors import aws_error
+
+    try:
+        return tables_check(project)
+    except PolynyaError:
+        raise
+    except Exception as error:
+        # PyIceberg has errors of its own for what AWS says.
+        if (outside := aws_error(error)) is not None:
+            raise outside from error
+        raise
 
 
 def _views(project: LoadedProject) -> Check:
@@ -184,6 +207,32 @@ def _writable(place: S3Location, folder: str, access: AwsAccess) -> Check:
     store.get(path)
     store.delete(path)
     return Check("warehouse", "ok", f"{place}: written, read, deleted")
+
+
+def _lifecycle(warehouse: S3Location, schemas: set[str], access: AwsAccess) -> Check:
+    """Whether the bucket deletes or archives files of tables by itself."""
+    name = "lifecycle rules"
+    try:
+        rules = lifecycle_rules(access, warehouse.bucket, _PATIENCE)
+    except DependencyError as error:
+        if error.code != AWS_REFUSED.code:
+            raise
+        detail = f"not checked: {error.why}"
+        return Check(name, "warn", detail, f"{error.fix}; nodes do not need it")
+    # Glue's catalog puts `.db` behind the name of a schema, other catalogs do not.
+    folders = [
+        warehouse.key(f"{schema}{end}/") for schema in sorted(schemas) for end in ("", ".db")
+    ]
+    found = list(harmful_rules(rules, folders or [warehouse.key("")]))
+    if found:
+        return Check(
+            name,
+            "fail",
+            f"{warehouse.bucket}: {'; '.join(map(str, found))}: tables there lose files that they "
+            "need",
+            "limit each rule to a prefix without tables; `polynya maintain` removes old files",
+        )
+    return Check(name, "ok", f"{warehouse.bucket}: none takes away files of tables")
 
 
 def _catalog(schema: str, access: AwsAccess, catalog_id: str | None) -> Check:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from rich.table import Table
 
-from polynya.cli.context import Context, dataset_table
+from polynya.cli.context import CommandContext, Context, dataset_table
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.status import chosen_entries
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
-from polynya.model.names import quote_path
+from polynya.model.errors import OperationError
+from polynya.model.names import Dialect, quote_path
+
+if TYPE_CHECKING:
+    from polynya.engine.inventory import ProjectTable
 
 
 def verify(dataset: str | None = None, /, *, context: Context) -> int:
@@ -166,66 +171,125 @@ def locate(dataset: str, /, *, context: Context) -> int:
     return ExitCode.OK
 
 
-class ViewEngine(StrEnum):
-    """An engine for which views can be written."""
-
-    DUCKDB = "duckdb"
-    TRINO = "trino"
+#: What DuckDB calls the catalog that it attaches.
+_ATTACHED: Final = "polynya"
 
 
 def views(
-    dataset: str,
-    /,
-    *,
-    engine: ViewEngine = ViewEngine.DUCKDB,
+    *datasets: str,
+    engine: tuple[Dialect, ...] = (),
     catalog: str | None = None,
+    attach: str | None = None,
+    secret: str | None = None,
     context: Context,
 ) -> int:
-    """Print the statements that create the live views of a dataset in another engine.
+    """Print the statements that create the views of datasets in another engine.
 
-    Like the views of `polynya query` they show pending changes. Views for DuckDB read one metadata
-    file: print them again to see later commits. Views for Trino read the table by its name; create
-    them again when columns of the dataset change, in a catalog that keeps views in Trino's form,
-    such as one of the connector `memory`. Needs no Java.
+    Like the views of `polynya query` they show pending changes; those called `…_stored` do not.
+    With `--attach`, views for DuckDB read the tables through `polynya serve --catalog`, and show
+    each commit at once. Without it they read one metadata file: print them again to see later
+    commits. The others read the table by its name. Create them again when columns of the dataset
+    change. With `--json` each view comes with its dialect and its columns: a listing for catalogs
+    that hold no views. Needs no Java.
 
     For example: `polynya views shop.users --engine trino --catalog polynya`.
 
     Args:
-        dataset: `schema.name`.
-        engine: `duckdb` or `trino`.
-        catalog: the catalog of Trino that has the table. Default: that of the session which creates
-            the views.
+        datasets: names or globs, with or without their schema. Default: all.
+        engine: whose SQL it is; may be given several times. Default: `duckdb`.
+        catalog: the catalog, or database, of the engine that has the tables. Default: that of the
+            session which creates the views.
+        attach: URL of the served catalog, for DuckDB, which attaches it as `polynya`.
+        secret: name of the secret in DuckDB that has the token of the catalog.
     """
-    if catalog is not None and engine is not ViewEngine.TRINO:
-        raise WRONG_USAGE("only views for Trino name a catalog", fix="add `--engine trino`")
-    entry, table = dataset_table(context.load(tolerant=True), dataset)
+    engines = engine or (Dialect.DUCKDB,)
+    if catalog is not None and Dialect.DUCKDB in engines:
+        raise WRONG_USAGE("views for DuckDB name no catalog", fix="add `--engine trino`")
+    if attach is None and secret is not None:
+        raise WRONG_USAGE("`--secret` needs `--attach`")
+    if attach is not None and engines != (Dialect.DUCKDB,):
+        raise WRONG_USAGE("`--attach` is for DuckDB: other views read the table by its name")
+    attached = None if attach is None else _attached(attach, secret)
+    entries = [entry for entry in chosen_entries(context, datasets) if not entry.is_ledger]
+    code = int(ExitCode.OK)
+    for entry in entries:
+        if entry.table is None and datasets:
+            message = f"nothing was copied to `{entry.name}` yet"
+            raise WRONG_USAGE(message, fix="`polynya run --once`")
+        for dialect in engines:
+            try:
+                _print_views(context, entry, dialect, catalog, attached)
+            except OperationError as error:
+                context.output.error(error)
+                code = max(code, error.exit_code)
+    return code
+
+
+def _print_views(
+    context: CommandContext,
+    entry: ProjectTable,
+    engine: Dialect,
+    catalog: str | None,
+    attached: str | None,
+) -> None:
     # Start-up time: PyIceberg and sqlglot.
     from polynya.lake.read.inspect import metadata_file, shape
-    from polynya.query.views import duckdb_views, trino_views
+    from polynya.query.dialects import create_view, type_in, views_in
 
-    table_shape = shape(table, entry.dataset)
-    statements = (
-        duckdb_views(entry.dataset, table_shape, metadata_file(table))
-        if engine is ViewEngine.DUCKDB
-        else trino_views(entry.dataset, table_shape, catalog)
-    )
-    schema = entry.dataset.relations.schema.lower()
+    if entry.table is None:
+        return
+    relations = entry.dataset.relations
+    names = (engine.fold(relations.internal_schema), engine.fold(relations.internal_table))
+    schema, table = relations.schema.lower(), f"iceberg_scan({_text(metadata_file(entry.table))})"
+    if engine is not Dialect.DUCKDB:
+        schema, table = (
+            engine.fold(relations.schema),
+            engine.quote(*filter(None, (catalog, *names))),
+        )
+    elif attached is not None:
+        # DuckDB looks names of a catalog up as they are written.
+        table = engine.quote(_ATTACHED, relations.internal_schema, relations.internal_table)
     if not context.output.is_json:
-        context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)};")
-    for view in statements:
-        statement = _statement(schema, view.name, view.columns, view.sql, engine)
-        data = {"view": f"{schema}.{view.name}", "engine": engine, "sql": statement}
+        if attached is not None:
+            context.output.result("views", {}, f"{attached};")
+        context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {engine.quote(schema)};")
+    for view in views_in(engine, entry.dataset, shape(entry.table, entry.dataset), table):
+        statement = create_view(engine, engine.quote(schema, view.name), view)
+        data = {
+            "view": f"{schema}.{view.name}",
+            "engine": engine,
+            "columns": [
+                {"name": name, "type": type_in(engine, kind)} for name, kind in view.columns.items()
+            ],
+            "left_out": list(view.left_out),
+            "sql": statement,
+            **({} if attached is None else {"attach": attached}),
+        }
         context.output.result("view", data, statement + ";")
-    return ExitCode.OK
+        if view.left_out:
+            context.output.note(
+                f"{schema}.{view.name} lacks columns that {engine} cannot show: "
+                f"{', '.join(view.left_out)}"
+            )
 
 
-def _statement(
-    schema: str, name: str, columns: Mapping[str, object], sql: str, engine: ViewEngine
-) -> str:
-    # Trino has no list of names there, and knows names in lower case only.
-    names = f" ({', '.join(map(_quoted, columns))})" if engine is ViewEngine.DUCKDB else ""
-    return f"CREATE OR REPLACE VIEW {_quoted(schema)}.{_quoted(name)}{names} AS {sql}"
+def _attached(url: str, secret: str | None) -> str:
+    """The statement by which DuckDB attaches a served catalog."""
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        wrong = not named or "@" in parts.netloc or bool(parts.query) or parts.port == 0
+    except ValueError:
+        wrong = True
+    if wrong or not url.isprintable():
+        raise WRONG_USAGE("`--attach` is the URL that `polynya serve --catalog` prints")
+    how = "'none'" if secret is None else Dialect.DUCKDB.quote(secret)
+    way = "AUTHORIZATION_TYPE" if secret is None else "SECRET"
+    endpoint = _text(url.rstrip("/"))
+    return (
+        f"ATTACH IF NOT EXISTS '' AS {_ATTACHED} (TYPE iceberg, ENDPOINT {endpoint}, {way} {how})"
+    )
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -11,6 +11,7 @@ from rich.tree import Tree
 from polynya.cli.checks import say_check
 from polynya.cli.connections import connection_checks, missing_references, tell_connections
 from polynya.cli.context import CommandContext, Context
+from polynya.cli.doctor_tables import settings_for_other_engines
 from polynya.cli.exit_codes import ExitCode
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.error_catalogue.configuration import TEST_SUBJECT_UNKNOWN, WRONG_USAGE
@@ -27,7 +28,8 @@ def validate(*, origins: bool = False, reach: bool = False, context: Context) ->
     """Check all files of a project: shape, names, contradictions, expressions. Needs no Java.
 
     The connections are checked as the target has them, with its bindings. Overrides and variables
-    without effect, and references that this machine cannot resolve, are warnings.
+    without effect, references that this machine cannot resolve, and what other engines cannot read,
+    are warnings.
 
     For example: `polynya validate --project shop --json`.
 
@@ -40,7 +42,11 @@ def validate(*, origins: bool = False, reach: bool = False, context: Context) ->
     for error in errors:
         context.output.error(error)
     tell_connections(context, project, origins=origins)
-    warnings = [*project.unused, *missing_references(project)]
+    warnings = [
+        *project.unused,
+        *missing_references(project),
+        *settings_for_other_engines(project),
+    ]
     for warning in warnings:
         context.output.warning(warning)
     failed = 0

@@ -19,6 +19,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import flags
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.capture import CaptureLanding
+from polynya.model.config.mirror import MirrorTask
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.target import Project
@@ -137,6 +138,9 @@ def task_page() -> str:
     lines += ["## `tasks/*.yml`, `kind: streaming_transform`\n"]
     shown = set(schema_of(StorageTask, "task.v1.json").get("$defs", {}))
     lines += _sections(StreamingTransform, "task.v1.json", shown)
+    shown |= set(schema_of(StreamingTransform, "task.v1.json").get("$defs", {}))
+    lines += ["## `tasks/*.yml`, `kind: mirror`\n"]
+    lines += _sections(MirrorTask, "task.v1.json", shown)
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]
     for model in CONNECTION_MODELS:
         types = get_args(model.model_fields["type"].annotation)

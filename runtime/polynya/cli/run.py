@@ -18,6 +18,7 @@ from polynya.cli.output import Output
 from polynya.cli.stopping import EndedEarly, Stopping, stop_with_parent
 from polynya.cli.visible import visible
 from polynya.model.config.engines import session_for
+from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.task import StorageTask
 from polynya.model.config.task_kinds import Task
 from polynya.model.error_catalogue.cluster import UNIT_UNKNOWN
@@ -235,6 +236,9 @@ def _run(
     for error in project.errors:
         context.output.error(error)
     chosen = select_tasks(project, tasks)
+    mirrors = [task for task in chosen if isinstance(task, ConnectedMirror)]
+    if mirrors and len(mirrors) == len(chosen):
+        return _run_mirrors(project, mirrors, context, stopping, once=once)
     project = _with_engine(project, chosen, context.output if unit is None else None)
     name = project.project.name
     report = RunReport(name)
@@ -279,6 +283,39 @@ def _run(
     if project.errors and unit is None:
         return ExitCode.USAGE
     return ExitCode.FAILED if _is_refused(context, report, fail_on) else ExitCode.OK
+
+
+def _run_mirrors(
+    project: LoadedProject,
+    tasks: Sequence[ConnectedMirror],
+    context: CommandContext,
+    stopping: Stopping,
+    *,
+    once: bool,
+) -> int:
+    """Run mirrors alone, without Spark, until they are done or somebody stops them."""
+    # Start-up time: PyIceberg and sqlglot.
+    from polynya.engine.tasks.mirror import MirrorWork, StandaloneMirrors
+
+    clock, name = SystemClock(), project.project.name
+    started, tell = clock.monotonic(), context.output.event
+    stop_with_parent(stopping.stop, os.environ)
+    with context.output.live():
+        names = tuple(task.name for task in tasks)
+        tell(RunStarted(subject=name, target=project.target.name, tasks=names))
+        stopping.starting = False
+        works = [MirrorWork(task, project.target, clock=clock, sink=tell) for task in tasks]
+        failures = StandaloneMirrors(works, tell, stopping.stop).run(once=once)
+    for failure in failures.values():
+        if context.output.is_json or not once:
+            context.output.error(failure)
+    seconds = clock.monotonic() - started
+    context.output.note(line("done", name, f"{len(tasks)} mirrored in {seconds:.1f} s"))
+    data = {"ok": not failures, "failed": sorted(failures), "units": len(tasks)}
+    context.output.result("run", {**data, "seconds": round(seconds, 3)})
+    if stopping.interrupted:
+        return ExitCode.INTERRUPTED
+    return max((failure.exit_code for failure in failures.values()), default=ExitCode.OK)
 
 
 def _load(context: CommandContext, config: str | None, base: Path | None) -> LoadedProject:

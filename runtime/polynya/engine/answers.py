@@ -12,6 +12,7 @@ import pyarrow as pa
 from polynya.engine.project_views import ProjectViews
 from polynya.lake.read.query import Statement, refuse_writing, unanswered
 from polynya.lake.read.values import Answer
+from polynya.lake.spark.catalog import holds_views
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
@@ -170,9 +171,9 @@ def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.Recor
 
 def published_views(project: LoadedProject) -> list[str] | None:
     """`schema.view` of every view that the catalog holds, in order; None where it holds none."""
-    if project.target.on_glue:
+    if not holds_views(project.target):
         return None
-    entries = entries_of(project.target, CATALOG)
+    entries = entries_of(project.target, CATALOG, {task.schema_ for task in project.tasks})
     return sorted(entry.full_name for entry in entries if entry.is_view)
 
 

@@ -23,6 +23,7 @@ from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
 from polynya.lake.maintenance.actions import Readers
+from polynya.lake.read.catalog_views import OtherDialects
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.fence import new_owner, owner_in_words
@@ -100,12 +101,16 @@ class EngineHooks:
     #: Makes the views of a dataset for other engines and returns the names of those that changed;
     #: None where there are no other engines.
     publish_views: Callable[[ResolvedDataset, Shape], list[str]] | None = None
+    #: Writes the views of the catalog for engines beside Spark; None where it holds no views.
+    other_dialects: OtherDialects | None = None
     #: Receives columns that settings name and no record has. None: such a column stops its dataset.
     on_unknown_columns: Callable[[Sequence[UnknownColumn]], None] | None = None
     #: Finds the cause of a failure; called only after a step on tables has succeeded.
     cause_of: Callable[[PolynyaError], PolynyaError] | None = None
     #: Whether Spark still answers; called after a failure.
     is_alive: Callable[[], bool] = lambda: True
+    #: Refuses to make a table whose schema another catalog has by now.
+    may_create: Callable[[ResolvedDataset], None] = lambda _: None
     #: The readers of the warehouse, whose snapshots must not expire.
     readers: Readers = tuple
 

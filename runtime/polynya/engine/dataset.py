@@ -71,7 +71,13 @@ class WorkingDataset:
     @classmethod
     def open(cls, context: EngineContext, dataset: ResolvedDataset) -> WorkingDataset:
         """Open the table of a dataset, created when it does not exist. Takes nothing over yet."""
-        table = DatasetTable.open(context.spark, dataset, context.owner, granted=context.epoch)
+        table = DatasetTable.open(
+            context.spark,
+            dataset,
+            context.owner,
+            granted=context.epoch,
+            may_create=context.hooks.may_create,
+        )
         return cls(context, table)
 
     @classmethod
@@ -282,7 +288,7 @@ class WorkingDataset:
         if not set(shape.data) - shape.hidden:
             # Of a stream only header columns are known so far: its first batch had no record.
             return
-        changed = publish_views(self.table, shape)
+        changed = publish_views(self.table, shape, self.context.hooks.other_dialects)
         if self.context.hooks.publish_views is None or not changed:
             return
         try:

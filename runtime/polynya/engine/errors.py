@@ -23,6 +23,6 @@ def _external_error(error: BaseException) -> PolynyaError | None:
     # Start-up time: only a process that loaded PySpark or PyIceberg can have such an error.
     if "pyspark" not in sys.modules and "pyiceberg" not in sys.modules:
         return None
-    from polynya.lake.errors import aws_error, machine_error
+    from polynya.lake.errors import aws_error, machine_error, served_error
 
-    return aws_error(error) or machine_error(error)
+    return aws_error(error) or served_error(error) or machine_error(error)

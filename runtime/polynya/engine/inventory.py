@@ -32,6 +32,11 @@ class ProjectTable:
         return self.dataset.relations.current
 
 
+def internal_schemas(project: LoadedProject) -> set[str]:
+    """The schemas of the tables of all tasks."""
+    return {task.internal_schema or f"{task.schema_}_internal" for task in project.tasks}
+
+
 def inventory(
     project: LoadedProject,
     catalog: Tables | None,
@@ -42,21 +47,30 @@ def inventory(
     They come task by task, and only these are loaded. Needs no JVM.
     """
     for task in project.tasks:
-        if not rules_of(task.landing.format).finds_tables:
-            for declared in task.datasets:
-                dataset = resolved(task, declared)
-                if wanted(dataset):
-                    yield ProjectTable(task, dataset, _load(catalog, dataset))
-            continue
-        ledger = ledger_dataset(task)
-        table = _load(catalog, ledger)
-        if wanted(ledger):
-            yield ProjectTable(task, ledger, table, is_ledger=True)
-        if table is not None:
-            members = inspect.states(table)[0].membership.members
-            for dataset in named_datasets(task, members).values():
-                if wanted(dataset):
-                    yield ProjectTable(task, dataset, _load(catalog, dataset))
+        yield from tables_of(task, catalog, wanted)
+
+
+def tables_of(
+    task: StorageTask,
+    catalog: Tables | None,
+    wanted: Callable[[ResolvedDataset], bool] = lambda _: True,
+) -> Iterator[ProjectTable]:
+    """The same for one task."""
+    if not rules_of(task.landing.format).finds_tables:
+        for declared in task.datasets:
+            dataset = resolved(task, declared)
+            if wanted(dataset):
+                yield ProjectTable(task, dataset, _load(catalog, dataset))
+        return
+    ledger = ledger_dataset(task)
+    table = _load(catalog, ledger)
+    if wanted(ledger):
+        yield ProjectTable(task, ledger, table, is_ledger=True)
+    if table is not None:
+        members = inspect.states(table)[0].membership.members
+        for dataset in named_datasets(task, members).values():
+            if wanted(dataset):
+                yield ProjectTable(task, dataset, _load(catalog, dataset))
 
 
 def _load(catalog: Tables | None, dataset: ResolvedDataset) -> Table | None:

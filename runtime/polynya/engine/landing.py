@@ -119,7 +119,7 @@ class TaskLanding:
             return TOO_LONG
         began = self._context.clock.monotonic()
         with table.copying(discovery):
-            if not (discovery.load and self._load(table, discovery, listed.paths)):
+            if not (self._may_be_large(discovery) and self._by_tasks(table, discovery, listed)):
                 batch = self.read(table, discovery.files, load=discovery.load)
 
                 def before(file: str) -> DatasetBatch | None:
@@ -150,15 +150,17 @@ class TaskLanding:
         theirs = {info.path for info in load}
         return [info for info in files if info.path not in theirs]
 
+    def _may_be_large(self, discovery: Discovery) -> bool:
+        least = self._context.load_limits.least_change_bytes
+        return discovery.load or (least is not None and discovery.size_bytes >= least)
+
     @span("load")
-    def _load(
-        self, table: WorkingDataset, discovery: Discovery, live: Callable[[], Collection[str]]
-    ) -> bool:
+    def _by_tasks(self, table: WorkingDataset, discovery: Discovery, listed: Listed) -> bool:
         if any(self._context.begun.is_suspect(part.path) for part in discovery.files):
             # Reading one by one shows which of them ends a process.
             return False
-        request = self._request(table, discovery.files, load=True)
-        return self._loading.copy_next(table, discovery, live, request)
+        request = self._request(table, discovery.files, load=discovery.load)
+        return self._loading.copy_next(table, discovery, listed.paths, request)
 
     @span("read")
     def read(

@@ -1,10 +1,14 @@
-"""A large first load by tasks: the decision and the load. All else is copied in batches."""
+"""Large first loads, and large copies of change files on a cluster, by tasks of Spark.
+
+The decision is taken anew for each step, and all else is copied in batches by one process.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from polynya.engine.dataset import WorkingDataset
@@ -72,8 +76,37 @@ def decide_load(discovery: Discovery, target: DatasetTable, limits: LoadLimits) 
     return LoadDecision(reason is None, reason or f"a first full load of {size} bytes", is_large)
 
 
+def decide_changes(discovery: Discovery, target: DatasetTable, limits: LoadLimits) -> LoadDecision:
+    """Whether unread change files are worth tasks, and their rows surely only append.
+
+    What a batch would look at in its rows before it appends them must follow from the state of the
+    table alone: no row is a truncate, is older than one or than the horizon, or carries values over
+    from another key.
+    """
+    size, least = sum(part.size for part in discovery.files), limits.least_change_bytes
+    dataset, state = target.dataset, target.state
+    refusals = (
+        (least is None, "Spark works in this process"),
+        (least is not None and size < least, f"{size} bytes are a batch or two"),
+        (dataset.kept.mode == "append_only", "the table is append-only"),
+        (dataset.mapping.is_set, "its columns are mapped"),
+        (not dataset.events.keys, "the keys are not known"),
+        (not dataset.events.sequence_by, "their order is that of reading"),
+        (dataset.landing.extracts is not None, "an extract is compared"),
+        (not state.copy.columns.schema, "the columns are not known yet"),
+        (dataset.truncates is not None, "a truncate may be among the records"),
+        (bool(state.apply.truncates), "records may be older than a truncate"),
+        (state.copy.columns.has_old_keys, "records may be older than a change of key"),
+        (state.apply.horizon is not None, "records may be too old"),
+        (state.copy.reloading is not None, "a reload is under way"),
+    )
+    reason = next((why for holds, why in refusals if holds), None)
+    is_large = least is not None and size >= least
+    return LoadDecision(reason is None, reason or f"change files of {size} bytes", is_large)
+
+
 class LargeLoads:
-    """Loads the files of one task."""
+    """Loads and large copies of the files of one task."""
 
     def __init__(self, loads: LoadFormat | None, limits: LoadLimits) -> None:
         self._loads = loads
@@ -88,49 +121,33 @@ class LargeLoads:
         live: Callable[[], Collection[str]],
         request: ReadRequest,
     ) -> bool:
-        """Copy one commit's worth of a large load; False when the files must be read in batches.
+        """Copy one commit's worth by tasks; False when the files must be read in batches.
 
         Raises what `copy_batch` raises.
         """
-        with table.table.changing:
-            decision = decide_load(discovery, table.table, self._limits)
-        if self._loads is None or not decision.by_tasks:
-            return decision.is_large and self._in_batches(table, decision.reason)
         clock = table.context.clock
         started, now = clock.monotonic(), clock.now()
-        refuse_suspended(table.table)
-        enter(table.table)
-        if not table.progress:
-            request = _from_scratch(request)
-        damaged: dict[str, str] = {}
-        places = self._places.get(table.name, {})
-        with table.context.begun.loading(part.path for part in request.files[:_MOST_FILES_NOTED]):
-            plan = self._loads.plan(request, self._limits, damaged, places)
-        for _ in range(_MOST_PLANS):
-            if isinstance(plan, str):
-                return self._in_batches(table, plan)
-            if not plan.splits:
-                return self._in_batches(table, "no record can be read")
-            columns = BatchColumns(plan.met, list(plan.progress), of_load=True)
-            refuse_unknown_columns(table.context, table.table, columns)
-            if table.progress:
-                table.retype(types_that_need_a_rewrite(table.columns, plan.schema))
-            tell = _progress_reporter(table, discovery, plan)
-            with _noting_files(table.context.begun, plan):
-                staged = stage_load(table.table, plan, now=now, tell=tell)
-            following = self._corrected_plan(plan, staged, request, damaged, places)
-            if following is None:
-                break
-            forget(table.table, staged)
-            plan = following
-        else:
-            return self._in_batches(table, "the columns cannot be settled")
-        assert isinstance(plan, SplitPlan)
-        if not is_unique(table.table, plan, staged):
+        with table.table.changing:
+            decision = self._decide(discovery, table.table)
+            if self._loads is None or not decision.by_tasks:
+                return decision.is_large and self._in_batches(table, decision.reason)
+            refuse_suspended(table.table)
+            enter(table.table)
+        done = self._staged(self._loads, table, discovery, request, now)
+        if isinstance(done, str):
+            return self._in_batches(table, done)
+        plan, staged = done
+        if plan.load and not is_unique(table.table, plan, staged):
             forget(table.table, staged)
             return self._in_batches(table, "a key is there twice")
         try:
-            result = commit_load(table.table, plan, staged, now=now, live_files=live())
+            with table.table.changing:
+                # Changes are read while an apply works, which may have moved the horizon.
+                still = decision if plan.load else self._decide(discovery, table.table)
+                if not still.by_tasks:
+                    forget(table.table, staged)
+                    return self._in_batches(table, still.reason)
+                result = commit_load(table.table, plan, staged, now=now, live_files=live())
         except BadRecordError as bad:
             forget(table.table, staged)
             return self._before_a_bad_file(table, discovery, live, request, bad)
@@ -148,6 +165,48 @@ class LargeLoads:
         )
         table.tell(progress)
         return True
+
+    def _staged(
+        self,
+        loads: LoadFormat,
+        table: WorkingDataset,
+        discovery: Discovery,
+        request: ReadRequest,
+        now: datetime,
+    ) -> tuple[SplitPlan, StagedLoad] | str:
+        """Let tasks read what one commit takes; else why the files must be read in batches."""
+        if not table.progress:
+            request = _from_scratch(request)
+        damaged: dict[str, str] = {}
+        places = self._places.get(table.name, {})
+
+        def replan() -> SplitPlan | str:
+            return loads.plan(request, self._limits, damaged, places)
+
+        with table.context.begun.loading(part.path for part in request.files[:_MOST_FILES_NOTED]):
+            plan = replan()
+        for _ in range(_MOST_PLANS):
+            if isinstance(plan, str):
+                return plan
+            if not plan.splits:
+                return "no record can be read"
+            columns = BatchColumns(plan.met, list(plan.progress), of_load=plan.load)
+            refuse_unknown_columns(table.context, table.table, columns)
+            if plan.load and table.progress:
+                table.retype(types_that_need_a_rewrite(table.columns, plan.schema))
+            tell = _progress_reporter(table, discovery, plan)
+            with _noting_files(table.context.begun, plan):
+                staged = stage_load(table.table, plan, now=now, tell=tell)
+            following = _corrected_plan(loads, plan, staged, damaged, replan)
+            if following is None:
+                return plan, staged
+            forget(table.table, staged)
+            plan = following
+        return "the columns cannot be settled"
+
+    def _decide(self, discovery: Discovery, target: DatasetTable) -> LoadDecision:
+        decide = decide_load if discovery.load else decide_changes
+        return decide(discovery, target, self._limits)
 
     def _before_a_bad_file(
         self,
@@ -168,33 +227,35 @@ class LargeLoads:
                 return False
         raise held_at(table.table, bad)
 
-    def _corrected_plan(
-        self,
-        plan: SplitPlan,
-        staged: StagedLoad,
-        request: ReadRequest,
-        damaged: dict[str, str],
-        places: Mapping[str, SplitBoundary],
-    ) -> SplitPlan | str | None:
-        """What to do instead of committing the staged rows; None when they are right."""
-        assert self._loads is not None
-        broken = {
-            split.file: why
-            for split in plan.splits
-            if (why := staged.reports[split.number].damaged) is not None
-        }
-        if broken:
-            damaged.update(broken)
-            return self._loads.plan(request, self._limits, damaged, places)
-        settled = self._loads.settled(plan, staged.reports)
-        return None if settled is plan else settled
-
     def _in_batches(self, table: WorkingDataset, reason: str) -> bool:
         if table.table.owned:
             forget_columns(table.table)
         if table.context.is_news(f"{table.name} is loaded in batches", reason):
             table.tell(events.LoadInBatches(subject=table.name, reason=reason))
         return False
+
+
+def _corrected_plan(
+    loads: LoadFormat,
+    plan: SplitPlan,
+    staged: StagedLoad,
+    damaged: dict[str, str],
+    replan: Callable[[], SplitPlan | str],
+) -> SplitPlan | str | None:
+    """What to do instead of committing the staged rows; None when they are right.
+
+    `damaged` gets the files that turned out to be so.
+    """
+    broken = {
+        split.file: why
+        for split in plan.splits
+        if (why := staged.reports[split.number].damaged) is not None
+    }
+    if broken:
+        damaged.update(broken)
+        return replan()
+    settled = loads.settled(plan, staged.reports)
+    return None if settled is plan else settled
 
 
 @contextmanager

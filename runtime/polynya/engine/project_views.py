@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 from pyiceberg.io import load_file_io
 
 from polynya.engine.inventory import inventory
 from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.read.inspect import shape
-from polynya.lake.spark.catalog import python_catalog
+from polynya.lake.spark.catalog import holds_views, python_catalog
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of
@@ -35,7 +36,8 @@ class ProjectViews:
 
     @cached_property
     def _entries(self) -> list[CatalogEntry]:
-        return entries_of(self._project.target, CATALOG)
+        schemas = {task.schema_ for task in self._project.tasks}
+        return entries_of(self._project.target, CATALOG, schemas)
 
     @cached_property
     def tables(self) -> Tables:
@@ -83,10 +85,10 @@ class ProjectViews:
     def check(self, live: Live, view: str) -> None:
         """Raise NotEmbeddedError where the catalog has another definition of a view than today's.
 
-        Settings have changed since then, or a run was killed. On Glue, views are made for each
-        session, from the same states.
+        Settings have changed since then, or a run was killed. Where the catalog holds no views,
+        they are made for each session, from the same states.
         """
-        if self._project.target.on_glue:
+        if not holds_views(self._project.target):
             return
         relations = live.dataset.relations
         name = f"{relations.schema}.{view}"
@@ -97,24 +99,37 @@ class ProjectViews:
         if (
             place is None
             or text is None
-            or self._definition(place) != definition_of(live.shape, text)
+            or self._definition(name, place) != (definition_of(live.shape, text), text)
         ):
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
-    def _definition(self, metadata: str) -> str | None:
-        """The definition in the metadata file of a view; None where there is none to read."""
+    def _definition(self, name: str, metadata: str) -> tuple[str, str] | None:
+        """Definition and Spark's text in the metadata of a view; None where there is none.
+
+        Whoever replaces a view keeps its properties, so that the definition alone says little.
+        """
         try:
-            reader = load_file_io(dict(self.tables.properties), metadata)
-            with reader.new_input(metadata).open() as file:
-                data = file.read()
-            text = gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data
-            definition = json.loads(text).get("properties", {}).get(DEFINITION)
-        except (OSError, EOFError, ValueError, AttributeError):
+            document = self._metadata(name, metadata)
+            definition = document["properties"][DEFINITION]
+            versions = {one["version-id"]: one for one in document["versions"]}
+            shown = versions[document["current-version-id"]]["representations"]
+            sql = next(one["sql"] for one in shown if one["dialect"] == "spark")
+        except (OSError, EOFError, ValueError, LookupError, TypeError, StopIteration):
             return None
-        return str(definition) if definition is not None else None
+        return str(definition), str(sql)
+
+    def _metadata(self, name: str, metadata: str) -> Any:
+        target = self._project.target
+        if target.rest is not None:
+            # Start-up time: PyIceberg's client, which no other catalog needs.
+            from polynya.lake.warehouse.rest_catalog import view_metadata
+
+            return view_metadata(target, CATALOG, name)
+        reader = load_file_io(dict(self.tables.properties), metadata)
+        with reader.new_input(metadata).open() as file:
+            data = file.read()
+        return json.loads(gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data)
 
 
 def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:
-    named = dataset.relations
-    views = (named.view, named.changes_view, named.history_view, named.headers_view)
-    return named.schema == schema and view in views
+    return dataset.relations.schema == schema and view in dataset.relations.views

@@ -346,8 +346,12 @@ class LiveRead:
         return pa.Table.from_batches(self._batches(self.schema.names), self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a data frame of pandas. Raises ImportError where pandas is missing."""
-        return self.to_arrow().to_pandas()
+        """The rows as a data frame of pandas. Raises ImportError where pandas is missing.
+
+        Values stay exact: decimals, dates and integers with NULL are objects of Python. Integers
+        without NULL are `int32` and `int64`, instants `datetime64[us, UTC]`, texts `str`.
+        """
+        return self.to_arrow().to_pandas(integer_object_nulls=True)
 
     def to_polars(self) -> pl.LazyFrame:
         """The rows as a lazy frame: what it selects and counts is all that is read.

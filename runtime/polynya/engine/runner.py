@@ -18,6 +18,7 @@ from polynya.engine.unit import StepResult, Unit
 from polynya.formats.files import start_of
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_kinds import Task
@@ -61,6 +62,14 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
         if isinstance(task, ConnectedCapture):
             work.append(capture_unit(context, task))
             continue
+        if isinstance(task, ConnectedMirror):
+            assert context.target is not None, "a mirror needs a target"
+            # Start-up time: sqlglot, which only mirrors need.
+            from polynya.engine.tasks.mirror import MirrorWork, mirror_unit
+
+            mirror = MirrorWork(task, context.target, clock=context.clock, sink=context.sink)
+            work.append(mirror_unit(mirror))
+            continue
         if isinstance(task, DirectTask):
             for dataset in (resolved(task, declared) for declared in task.datasets):
                 whole = DirectUnit(context, task, dataset)
@@ -101,7 +110,12 @@ def _declared(
 
 def run_once(context: EngineContext, work: Sequence[Unit]) -> RunOutcome:
     """Land what the streams hold, process all that has landed, and return."""
-    return _run(context, work, Scheduler(context.clock), goes_on=False)
+    outcome = RunOutcome()
+    for last in (False, True):
+        part = [unit for unit in work if unit.last is last]
+        if part and not context.stop.is_set():
+            _run(context, part, Scheduler(context.clock), outcome, goes_on=False)
+    return outcome
 
 
 def run_until_stopped(
@@ -114,14 +128,19 @@ def run_until_stopped(
     whole task.
     """
     scheduler = Scheduler(context.clock, poll_seconds=poll_seconds)
-    return _run(context, work, scheduler, goes_on=True)
+    outcome = RunOutcome()
+    _run(context, work, scheduler, outcome, goes_on=True)
+    return outcome
 
 
 def _run(
-    context: EngineContext, work: Sequence[Unit], scheduler: Scheduler, *, goes_on: bool
-) -> RunOutcome:
-    outcome = RunOutcome()
-
+    context: EngineContext,
+    work: Sequence[Unit],
+    scheduler: Scheduler,
+    outcome: RunOutcome,
+    *,
+    goes_on: bool,
+) -> None:
     def report(unit: Unit, result: StepResult) -> None:
         outcome.take(unit, result)
         if isinstance(result.failure, FencedError) and context.epoch is not None:
@@ -138,4 +157,3 @@ def _run(
             landing.append(group)
         scheduler.add(group, own)
     scheduler.finish()
-    return outcome

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.cache import cache_root, new_scratch
-from polynya.lake.spark.catalog import secret_properties, spark_properties
+from polynya.lake.spark.catalog import holds_views, secret_properties, spark_properties
 from polynya.lake.spark.class_archive import cds_options
 from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
@@ -54,7 +54,7 @@ def start_spark(project: LoadedProject, *, long_lived: bool = False) -> SparkSes
         memory=f"{heap}m",
         jvm_options=cds_options(java, jars),
         log_file=cache_root() / "log" / "spark.log",
-        session_views=target.on_glue,
+        session_views=not holds_views(target),
         cluster=target.cluster,
         scratch=new_scratch(cache_root() / "tmp"),
     )
@@ -86,6 +86,7 @@ def throwaway(project: LoadedProject, folder: Path) -> LoadedProject:
         catalog_properties={},
         catalog_user=None,
         catalog_password=None,
+        rest=None,
         cluster=None,
     )
     return replace(project, target=target)
@@ -99,12 +100,12 @@ def _heap(*, long_lived: bool) -> int:
 def start_reader(project: LoadedProject, statements: str) -> SparkSession:
     """A session in which the views that the statements may name can be read.
 
-    Where the catalog holds views there is nothing to do. On Glue a view is made from the state of
+    Where the catalog holds views there is nothing to do. Elsewhere a view is made from the state of
     its table, so that one of a dataset which gets a column later is old until the next session.
     """
     refuse_unusable(project.target, CATALOG)
     spark = start_spark(project)
-    if not project.target.on_glue:
+    if holds_views(project.target):
         return spark
     # Start-up time: PyIceberg, which finds the tables there.
     from polynya.engine.session_views import make_views

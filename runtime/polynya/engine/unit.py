@@ -106,6 +106,7 @@ class Unit:
         lands: it writes landed batches.
         follows: it reads landed batches: it gets a time slice when something has landed, and a run
             that ends keeps it until the landing units have ended.
+        last: a run that ends begins it when all other units have ended.
     """
 
     name: str
@@ -114,3 +115,4 @@ class Unit:
     low_priority: bool = False
     lands: bool = False
     follows: bool = False
+    last: bool = False

@@ -41,7 +41,7 @@ from polynya.formats.files import (
 )
 from polynya.formats.opening import landed_file
 from polynya.formats.records.columnar import OpenedFile, RawRecord
-from polynya.formats.records.csv import Dialect, fields, header_names, pieces
+from polynya.formats.records.csv import CsvDialect, fields, header_names, pieces
 from polynya.formats.records.openers import builder_of, opener_of
 from polynya.formats.values import times
 from polynya.formats.values.batches import Extras, Placement, batch_of, settled
@@ -304,7 +304,7 @@ def _kind(named: DmsFile) -> str:
 
 def _csv_rows(file: BinaryIO, named: DmsFile, dataset: ResolvedDataset) -> Iterator[RawRecord]:
     unsent = dataset.landing.delivery.unsent_value
-    dialect = Dialect.of(dataset.landing.delivery, null_words=NULL_WORDS - {unsent or ""})
+    dialect = CsvDialect.of(dataset.landing.delivery, null_words=NULL_WORDS - {unsent or ""})
     rows = pieces(file)
     first = next(rows, None)
     if first is None:
@@ -360,7 +360,7 @@ def _declared(named: DmsFile, dataset: ResolvedDataset) -> list[list[str]]:
     return [changes, names] if named.is_load else [changes]
 
 
-def _check_no_header(first: bytes, choices: Sequence[list[str]], dialect: Dialect) -> None:
+def _check_no_header(first: bytes, choices: Sequence[list[str]], dialect: CsvDialect) -> None:
     try:
         row = fields(first, dialect)
     except RecordError:
@@ -373,7 +373,7 @@ def _check_no_header(first: bytes, choices: Sequence[list[str]], dialect: Dialec
 def _records(
     rows: Iterator[bytes],
     choices: Sequence[list[str]],
-    dialect: Dialect,
+    dialect: CsvDialect,
     unsent: str | None,
     *,
     prefix: bytes,

@@ -1,20 +1,21 @@
-"""The protocol of large full loads: landed files are cut into splits, which tasks read in parallel.
+"""The protocol of large loads and copies: landed files are cut into splits, read by tasks.
 
 A format reads a small batch record by record in one process (`polynya.formats.base`). The tasks of
-a load read columns instead: each yields Arrow batches and a report. The reports together give the
-row accounting and progress that one batch of the same files would have given.
+a load, or of a large copy of change files, read columns instead: each yields Arrow batches and a
+report. The reports together give the row accounting and progress that one batch of the same files
+would have given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from polynya.formats.base import ReadRequest
-from polynya.formats.batch import FileProgress, Rejected
+from polynya.formats.batch import TIMESTAMP_UTC, FileProgress, Rejected
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.errors import PolynyaError
 from polynya.model.types import DataType
@@ -33,6 +34,8 @@ PLACE_FIELDS: tuple[pa.Field, ...] = (
     pa.field("__ci", pa.string()),
     pa.field("__tail", pa.string()),
 )
+#: After them, of records that are changes: those of a load have the time of the load.
+TIME_FIELDS: tuple[pa.Field, ...] = (pa.field("__ts", TIMESTAMP_UTC),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ class SplitReport:
         newest: time of the newest record, in microseconds.
         copied_to: highest change identifier.
         keys: None when they may not all be different.
+        unparsed: rejected records that could not be parsed.
     """
 
     records: int
@@ -106,15 +110,40 @@ class SplitReport:
     newest: int | None = None
     copied_to: str | None = None
     keys: KeyRange | None = None
+    unparsed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """How much is worth a load of its own, goes into one commit, and into one split; in bytes."""
+    """How much is worth a load of its own, goes into one commit, and into one split; in bytes.
+
+    `least_change_bytes`: change files of so many bytes are read by tasks, None: by one process.
+    """
 
     least_bytes: int = 8 * 1024 * 1024
     commit_bytes: int = 1024 * 1024 * 1024
     split_bytes: int = 32 * 1024 * 1024
+    least_change_bytes: int | None = None
+
+
+#: Two full batches of change files, as `batch.max_bytes` is by default.
+_LEAST_CHANGE_BYTES: Final = 128 * 1024 * 1024
+#: Bytes of one commit for each core: four tasks of the largest size.
+_COMMIT_BYTES_A_CORE: Final = 256 * 1024 * 1024
+
+
+def limits_of(cores: int, *, on_cluster: bool) -> LoadLimits:
+    """The limits of a session whose tasks have so many cores.
+
+    Beside a cluster, one process that reads change files in batches would leave the cores of all
+    executors idle. Within one process it holds a batch at a time, and reads it as columns.
+    """
+    if not on_cluster:
+        return LoadLimits()
+    return LoadLimits(
+        commit_bytes=max(LoadLimits().commit_bytes, cores * _COMMIT_BYTES_A_CORE),
+        least_change_bytes=_LEAST_CHANGE_BYTES,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +158,7 @@ class SplitPlan:
         progress: of every file that is touched; `records` is where the plan begins in it.
         rejected: files that cannot be read.
         reader: reads splits; it is sent to the tasks.
+        load: the records are those of a full load, else they are changes.
     """
 
     splits: tuple[Split, ...]
@@ -138,6 +168,7 @@ class SplitPlan:
     rejected: tuple[Rejected, ...]
     reader: SplitReader
     met: frozenset[str] = frozenset()
+    load: bool = True
 
     def progress_after(self, reports: Mapping[int, SplitReport]) -> dict[str, FileProgress]:
         """How far each file was read once every split has its report."""
@@ -168,10 +199,11 @@ class SplitPlan:
         return replace(self, splits=kept, progress=progress)
 
 
-def task_schema(schema: Mapping[str, DataType], *, placed: bool) -> pa.Schema:
-    """The fields of what tasks yield; `placed`: records have places of their own."""
+def task_schema(schema: Mapping[str, DataType], *, placed: bool, timed: bool = False) -> pa.Schema:
+    """The fields of what tasks yield; `placed`, `timed`: records have own places, own times."""
     columns = (pa.field(name, arrow_type(kind)) for name, kind in schema.items())
-    return pa.schema([*RECORD_FIELDS, *(PLACE_FIELDS if placed else ()), *columns])
+    own = [*(PLACE_FIELDS if placed else ()), *(TIME_FIELDS if timed else ())]
+    return pa.schema([*RECORD_FIELDS, *own, *columns])
 
 
 def rejected_rows(rejected: Sequence[Rejected], schema: pa.Schema) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import sys
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ from polynya.model.error_catalogue.warehouse import (
     CATALOG_DAMAGED,
     CATALOG_DATABASE_UNREACHABLE,
     CATALOG_LOGIN_REFUSED,
+    CATALOG_SERVICE_REFUSED,
+    CATALOG_SERVICE_UNREACHABLE,
     METADATA_FILE_MISSING_FIX,
     TABLE_FILE_MISSING,
 )
@@ -85,6 +88,17 @@ _SIGNS: Final[tuple[tuple[re.Pattern[str], ErrorEntry[Any]], ...]] = (
         ),
         CATALOG_DATABASE_UNREACHABLE,
     ),
+    (
+        re.compile(r"^(?:NotAuthorizedException|ForbiddenException): "),
+        CATALOG_SERVICE_REFUSED,
+    ),
+    (
+        re.compile(
+            r"^RESTException: Error occurred while processing|"
+            r"^(?:ServiceFailureException|ServiceUnavailableException): "
+        ),
+        CATALOG_SERVICE_UNREACHABLE,
+    ),
     (re.compile(r"OutOfMemoryError|Java heap space|GC overhead limit"), DRIVER_HEAP_TOO_SMALL),
     (re.compile(r"JAVA_GATEWAY_EXITED"), JVM_NOT_STARTED),
     (
@@ -119,6 +133,8 @@ def machine_error(error: BaseException) -> PolynyaError | None:
 def _machine_error(entry: ErrorEntry[Any], path: str | None, why: str) -> PolynyaError:
     if entry is CATALOG_DAMAGED:
         path = path or "the catalog"
+    if entry in {CATALOG_SERVICE_REFUSED, CATALOG_SERVICE_UNREACHABLE}:
+        path = "the REST catalog of the target"
     fix = None
     if entry is TABLE_FILE_MISSING and path is not None and path.endswith(".metadata.json"):
         fix = METADATA_FILE_MISSING_FIX
@@ -194,9 +210,29 @@ def _java_text(error: BaseException) -> str | None:
     return None
 
 
+def served_error(error: BaseException) -> PolynyaError | None:
+    """The error to show when PyIceberg's REST catalog is the cause; None for any other cause."""
+    if "pyiceberg.catalog.rest" not in sys.modules:
+        return None
+    # Start-up time: only a process that has asked such a catalog can have its errors.
+    from polynya.lake.warehouse.rest_catalog import rest_error
+
+    seen: BaseException | None = error
+    while seen is not None:
+        if (found := rest_error(seen)) is not None:
+            return found
+        seen = seen.__cause__
+    return None
+
+
 def is_refusal(error: Py4JJavaError) -> bool:
     """Whether Iceberg surely made no commit of rows because the table had moved."""
     return _is_any(error, {_INVALID, _OVERTAKEN})
+
+
+def is_dropped(error: Py4JJavaError) -> bool:
+    """Whether the catalog does not have the table any more."""
+    return _is_any(error, {"NoSuchTableException"})
 
 
 def _is_any(error: Py4JJavaError, names: Collection[str]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
+from polynya.model.config.catalog import Catalog, unencrypted_host
 from polynya.model.config.connection import is_this_machine
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.engines import UNREACHABLE, SparkEngine
@@ -16,7 +17,7 @@ from polynya.model.config.mapping import MappedColumn, TimeColumn, reads_element
 from polynya.model.config.settings import Dataset, DatasetSettings, Delivery, Extracts, FileReload
 from polynya.model.config.sources import included
 from polynya.model.config.stream_landing import KafkaServer
-from polynya.model.config.target import Catalog, Project
+from polynya.model.config.target import Project
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.documents.problems import Problem
 from polynya.model.documents.yaml import NodePath
@@ -613,6 +614,15 @@ def unsecured_catalogs(project: Project) -> Iterator[Problem]:
                     f"{shown(host)} is on another machine, and its identity is not verified: "
                     "another server could get the password and write the catalog",
                     fix="add `?sslmode=verify-full` to the address, or `allow_unverified: true`",
+                ),
+            )
+        if (open_host := unencrypted_host(catalog)) is not None:
+            yield Problem(
+                ("targets", name, "catalog", "uri"),
+                UNPROTECTED_LOGIN(
+                    f"{shown(open_host)} is on another machine, and requests to the catalog would "
+                    "go over the network without TLS",
+                    fix="write `https://`, or `allow_unencrypted: true`",
                 ),
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_kinds import Task
@@ -42,7 +43,7 @@ def without_clashes(
             problems.extend(_table_clashes(task, file, owners))
             problems.extend(reader_problems(task, direct))
             problems.extend(sharing_problems(task, file.shown_as, readers))
-        else:
+        elif not isinstance(task, ConnectedMirror):
             problems.extend(_folder_clashes(task, file, folders))
             if isinstance(task, StreamingLanding) and task.direct and whole:
                 problems.extend(unread_problem(task, [one for one, _ in loaded]))

@@ -24,11 +24,13 @@ from polynya.model.config.server_connection import (
     KinesisConnection,
     RegistryConnection,
     S3Connection,
+    SnowflakeConnection,
 )
 from polynya.model.config.stream_landing import holds_secrets, is_secret
 from polynya.model.documents.problems import Problem
 from polynya.model.documents.yaml import NodePath
 from polynya.model.http_checks import api_problems
+from polynya.model.mirror_checks import account_problems
 from polynya.model.stream_checks import connection_problems, kafka_problems
 
 #: How a setting holds a secret: it is nothing else, has one at known places among other words, or
@@ -85,6 +87,13 @@ _LOGIN: Final = (("user",), ("password",))
 
 def _password(path: NodePath) -> Secrecy | None:
     return "whole" if path == ("password",) else None
+
+
+_SNOWFLAKE_LOGIN: Final = (("user",), ("password",), ("private_key",), ("token",))
+
+
+def _login_secret(path: NodePath) -> Secrecy | None:
+    return "whole" if path != ("user",) and path in _SNOWFLAKE_LOGIN else None
 
 
 def _store_secret(path: NodePath) -> Secrecy | None:
@@ -149,6 +158,14 @@ CONNECTION_KINDS: Final[Mapping[str, ConnectionKind]] = {
         references=(("headers", "*"), *(("auth", name) for name in sorted(REFERENCES))),
         secrecy=_api_secret,
         problems=api_problems,
+    ),
+    "snowflake": ConnectionKind(
+        SnowflakeConnection,
+        ("account", "url"),
+        _SNOWFLAKE_LOGIN,
+        _login_secret,
+        problems=account_problems,
+        servers=lambda connection: (connection.address,),
     ),
     "schema_registry": ConnectionKind(
         RegistryConnection,

@@ -53,6 +53,7 @@ from polynya.model.error_catalogue.configuration import (
     UNUSABLE_NAME,
     WRONG_VALUE,
 )
+from polynya.model.error_catalogue.mirrors import MIRROR_LOGIN_UNCLEAR
 from polynya.model.errors import ConfigError
 from polynya.model.names import is_name, shown
 from polynya.model.project_parts import (
@@ -213,7 +214,9 @@ def _is_read_at_use(path: NodePath) -> bool:
 
 
 #: Codes of errors about a whole file that lacks a key.
-_MISSING: Final = frozenset({MISSING_KEY.code, CAPTURE_SETTINGS_CONFLICT.code})
+_MISSING: Final = frozenset(
+    {MISSING_KEY.code, CAPTURE_SETTINGS_CONFLICT.code, MIRROR_LOGIN_UNCLEAR.code}
+)
 
 
 @dataclass(frozen=True, slots=True)

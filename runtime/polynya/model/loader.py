@@ -16,6 +16,7 @@ from polynya.model.config.connected import ConnectedCapture, connected
 from polynya.model.config.connection import Connection
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.http_connection import HttpConnection
+from polynya.model.config.mirror import ConnectedMirror, MirrorTask
 from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import Project, ResolvedTarget, choose_target, target_name
@@ -40,6 +41,7 @@ from polynya.model.documents.yaml import Node, position_of, read_document, read_
 from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.http_checks import api_of
+from polynya.model.mirror_checks import connected_mirror
 from polynya.model.project_parts import (
     entries,
     entry,
@@ -69,7 +71,7 @@ class LoadedProject:
     """A project as read: its valid tasks, one target, and where everything is written.
 
     `tasks` are those that have tables, `landings` those that land streams, `captures` those that
-    land databases; a landing with `direct: true`
+    land databases, `mirrors` those that show tables elsewhere; a landing with `direct: true`
     is in the tasks that read it. `errors` is empty unless the project was loaded with
     `tolerant=True`. `files` maps the name of a task of any kind to its
     file, relative to `directory`. `effective` are the right connections, as the target has them.
@@ -88,6 +90,7 @@ class LoadedProject:
     documents: Mapping[str, Node] = field(default_factory=dict, repr=False)
     landings: tuple[StreamingLanding, ...] = ()
     captures: tuple[ConnectedCapture, ...] = ()
+    mirrors: tuple[ConnectedMirror, ...] = ()
     effective: Mapping[str, TargetConnection] = field(default_factory=dict, repr=False)
     bindings: TargetBindings = field(default_factory=TargetBindings, repr=False)
     variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
@@ -107,8 +110,8 @@ class LoadedProject:
 
     @property
     def works(self) -> tuple[Task, ...]:
-        """The tasks of all kinds. Landings come first: what they land the others read."""
-        return (*self.landings, *self.captures, *self.tasks)
+        """The tasks of all kinds. Each kind reads what those before it write."""
+        return (*self.landings, *self.captures, *self.tasks, *self.mirrors)
 
     @property
     def cluster_name(self) -> str:
@@ -202,7 +205,7 @@ def load_project(
         task = _task(file, project, base or directory, errors) if file else None
         if file and task:
             written_tasks.append((task, file))
-    named |= {task.connection for task, _ in written_tasks if isinstance(task, CaptureLanding)}
+    named |= {name for task, _ in written_tasks if (name := _connection_of(task)) is not None}
     databases = {name: None if one is None else one.connection for name, one in connections.items()}
     loaded = without_clashes(_as_tasks(written_tasks, project, databases, errors), errors)
 
@@ -224,6 +227,7 @@ def load_project(
             task for task, _ in loaded if isinstance(task, StreamingLanding) and not task.direct
         ),
         captures=tuple(task for task, _ in loaded if isinstance(task, ConnectedCapture)),
+        mirrors=tuple(task for task, _ in loaded if isinstance(task, ConnectedMirror)),
         project_file=project_file,
         project_document=read.document,
         effective=reached,
@@ -234,6 +238,13 @@ def load_project(
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},
     )
+
+
+def _connection_of(task: Written) -> str | None:
+    """The connection that a task names outside of a slot."""
+    if isinstance(task, MirrorTask):
+        return task.target.snowflake.connection
+    return task.connection if isinstance(task, CaptureLanding) else None
 
 
 def target_names(directory: Path) -> list[str]:
@@ -312,6 +323,7 @@ def _as_tasks(
     files = list(written)
     landings = {task.name: task for task, _ in files if isinstance(task, StreamingLanding)}
     tasks: list[tuple[Task, DocumentFile]] = []
+    mirrors: list[tuple[MirrorTask, DocumentFile]] = []
     for task, file in files:
         if isinstance(task, CaptureLanding):
             problems = list(connected_problems(task, connections))
@@ -329,12 +341,22 @@ def _as_tasks(
         if isinstance(task, StorageTask):
             tasks.append((with_registry(task, landings.values()), file))
             continue
+        if isinstance(task, MirrorTask):
+            mirrors.append((task, file))
+            continue
         problems = list(transform_problems(task, landings))
         if not problems:
             storage = _with_defaults(as_storage(task, landings[task.from_]), project)
             problems = [of_transform(problem) for problem in task_problems(storage)]
             tasks += [] if problems else [(storage, with_storage_names(file))]
         errors.extend(located(problems, file.document, file.shown_as))
+    sources = {task.name: task for task, _ in tasks if isinstance(task, StorageTask)}
+    for mirror, file in mirrors:
+        made = connected_mirror(mirror, sources, connections, project.name if project else "")
+        if isinstance(made, ConnectedMirror):
+            tasks.append((made, file))
+        else:
+            errors.extend(located(made, file.document, file.shown_as))
     return tasks
 
 

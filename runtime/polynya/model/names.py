@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -46,6 +47,35 @@ def quote(name: str) -> str:
 def quote_path(*names: str) -> str:
     """Return a dotted path of quoted identifiers: `` `shop`.`users` ``."""
     return ".".join(quote(name) for name in names)
+
+
+class Dialect(StrEnum):
+    """An engine for which views are written."""
+
+    SPARK = "spark"
+    TRINO = "trino"
+    ATHENA = "athena"
+    DUCKDB = "duckdb"
+    SNOWFLAKE = "snowflake"
+    REDSHIFT = "redshift"
+    DATABRICKS = "databricks"
+
+    def quote(self, *names: str) -> str:
+        """Return a dotted path of quoted identifiers in the SQL of the engine."""
+        if self in {Dialect.SPARK, Dialect.DATABRICKS}:
+            return quote_path(*names)
+        return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+    def fold(self, name: str) -> str:
+        """Return a name in the case that the engine gives to names without quotes.
+
+        Spark, Databricks and DuckDB keep the case; it does not matter to them.
+        """
+        if self is Dialect.SNOWFLAKE:
+            return name.upper()
+        if self in {Dialect.TRINO, Dialect.ATHENA, Dialect.REDSHIFT}:
+            return name.lower()
+        return name
 
 
 def literal(text: str) -> str:

@@ -39,18 +39,24 @@ _IN_WORDS: Final = re.compile(
 )
 
 
+#: Secrets of a catalog: what each is, and an example of a reference.
+_OF_CATALOGS: Final = {
+    "password": ("a password", 'password: "${env:CATALOG_PASSWORD}"'),
+    "credential": ("a credential", 'credential: "${env:CATALOG_CREDENTIAL}"'),
+    "token": ("a token", 'token: "${env:CATALOG_TOKEN}"'),
+}
+
+
 def written_secrets(project: Node) -> Iterator[Problem]:
-    """Yield passwords of targets that are written out in a project file."""
+    """Yield secrets of catalogs that are written out in a project file."""
     for name, target in entries(entry(project, "targets")):
-        password = entry(entry(target, "catalog"), "password")
-        if isinstance(password, ScalarNode) and not _VARIABLE.fullmatch(str(password.value)):
-            yield Problem(
-                ("targets", name, "catalog", "password"),
-                SECRET_IN_FILE(
-                    what="a password",
-                    fix='name an environment variable: `password: "${env:CATALOG_PASSWORD}"`',
-                ),
-            )
+        for key, (what, example) in _OF_CATALOGS.items():
+            secret = entry(entry(target, "catalog"), key)
+            if isinstance(secret, ScalarNode) and not _VARIABLE.fullmatch(str(secret.value)):
+                yield Problem(
+                    ("targets", name, "catalog", key),
+                    SECRET_IN_FILE(what=what, fix=f"name an environment variable: `{example}`"),
+                )
 
 
 def written_passwords(task: Node) -> Iterator[Problem]:

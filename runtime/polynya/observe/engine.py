@@ -54,7 +54,7 @@ class BatchCopied(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProgress(Event):
-    """Spark tasks read a part of a large full load, and it was committed; `reason` is why."""
+    """Spark tasks read a part of a large load or copy, and it was committed; `reason` is why."""
 
     type: ClassVar[str] = "load.progress"
     verb: ClassVar[str] = "loading"
@@ -102,7 +102,7 @@ class LoadProgress(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadInBatches(Event):
-    """A large full load, or a part of it, is read in batches, which is slower; `reason` is why."""
+    """A large load or copy, or a part of it, is read in batches, which is slower: `reason`."""
 
     type: ClassVar[str] = "load.in_batches"
     verb: ClassVar[str] = "loading"

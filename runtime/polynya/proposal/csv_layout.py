@@ -20,7 +20,7 @@ from typing import Final
 import duckdb
 
 from polynya.formats.errors import RecordError, TooLargeError
-from polynya.formats.records.csv import Dialect, fields, placed_pieces
+from polynya.formats.records.csv import CsvDialect, fields, placed_pieces
 from polynya.formats.values.names import MAX_COLUMNS, column_problem, reserved_problem
 from polynya.model.config.settings import DEFAULT_DELIMITER, DEFAULT_QUOTE
 from polynya.model.names import folded
@@ -93,7 +93,7 @@ class SniffedLayout:
         settings: all of that as settings of the landing, by name.
     """
 
-    dialect: Dialect
+    dialect: CsvDialect
     skip_lines: int
     has_header: bool
     names: tuple[str, ...] | None
@@ -168,7 +168,7 @@ def _without_comments(body: bytes) -> bytes:
     return b"".join(line for line in lines if not line.startswith(b"#"))
 
 
-def _candidates(body: bytes, told: SniffedDialect | None, given: str | None) -> list[Dialect]:
+def _candidates(body: bytes, told: SniffedDialect | None, given: str | None) -> list[CsvDialect]:
     """Dialects to try, the most likely first."""
     delimiters = [given] if given else list(_DELIMITERS)
     if told is not None and not given and _can_delimit(told.delimiter):
@@ -180,7 +180,7 @@ def _candidates(body: bytes, told: SniffedDialect | None, given: str | None) -> 
         quotes.insert(0, ("'", ""))
     elif b'"' in body:
         quotes.append(("", ""))
-    found = [Dialect(delimiter=d, null_value=None, quote=q, escape=e, bare_quotes=True)
+    found = [CsvDialect(delimiter=d, null_value=None, quote=q, escape=e, bare_quotes=True)
              for d in delimiters for q, e in quotes]  # fmt: skip
     if not given and b" " in body:
         found.append(replace(found[0], delimiter=" "))
@@ -191,7 +191,7 @@ def _can_delimit(text: str) -> bool:
     return len(text) == 1 and text not in " \r\n\0\"'" and not text.isalnum()
 
 
-def _best(body: bytes, candidates: Sequence[Dialect], comment: str) -> tuple[Dialect, int]:
+def _best(body: bytes, candidates: Sequence[CsvDialect], comment: str) -> tuple[CsvDialect, int]:
     """The dialect that reads most lines as records of one width, and that width."""
     best = candidates[0]
     best_share, best_width = -1.0, 1
@@ -210,7 +210,7 @@ def _best(body: bytes, candidates: Sequence[Dialect], comment: str) -> tuple[Dia
     return best, best_width
 
 
-def _score(body: bytes, dialect: Dialect) -> tuple[float, int]:
+def _score(body: bytes, dialect: CsvDialect) -> tuple[float, int]:
     """The share of lines that are records of the most frequent width, and that width."""
     lines: Counter[int] = Counter()
     total = 0
@@ -225,14 +225,14 @@ def _score(body: bytes, dialect: Dialect) -> tuple[float, int]:
     return most / total, width
 
 
-def _has_values(body: bytes, dialect: Dialect, width: int) -> bool:
+def _has_values(body: bytes, dialect: CsvDialect, width: int) -> bool:
     """Whether a column holds only values such as numbers, beside a header line."""
     rows = [record.texts for record in _records(body, dialect, 0) if len(record.texts) == width]
     columns = zip(*rows[1:], strict=True)
     return width > 1 and any(column and all(map(_is_value, column)) for column in columns)
 
 
-def _records(head: bytes, dialect: Dialect, skip: int) -> list[_Record]:
+def _records(head: bytes, dialect: CsvDialect, skip: int) -> list[_Record]:
     found = []
     try:
         for begin, piece in placed_pieces(io.BytesIO(head), dialect, skip=skip):
@@ -242,7 +242,7 @@ def _records(head: bytes, dialect: Dialect, skip: int) -> list[_Record]:
     return found
 
 
-def _fields(piece: bytes, dialect: Dialect) -> list[str | None] | None:
+def _fields(piece: bytes, dialect: CsvDialect) -> list[str | None] | None:
     try:
         return fields(piece, dialect)
     except RecordError:
@@ -447,7 +447,7 @@ def _are_row_numbers(values: Sequence[str]) -> bool:
 
 
 def _settings(
-    dialect: Dialect, skip: int, made: _Names, *, comments: int, has_title: bool
+    dialect: CsvDialect, skip: int, made: _Names, *, comments: int, has_title: bool
 ) -> dict[str, ProposedSetting]:
     found: dict[str, ProposedSetting] = {}
     if dialect.delimiter != DEFAULT_DELIMITER:

@@ -6,6 +6,8 @@ and sees no environment variable. It never runs a user's text, only SQL that thi
 
 from __future__ import annotations
 
+import os
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
@@ -31,27 +33,52 @@ MAX_ROWS: Final = 1_000_000
 _BATCH_ROWS: Final = 100_000
 
 
+#: Empty databases for the next users: to make one takes longer than to fold a few changes. By
+#: process, since a fork has none of their threads.
+_idle: defaultdict[int, list[duckdb.DuckDBPyConnection]] = defaultdict(list)
+#: More than one thread at a time seldom needs a database.
+_MOST_IDLE: Final = 2
+
+
 class EmbeddedDatabase:
     """A database in memory; `close` ends it. All raise NotEmbeddedError for what DuckDB refuses."""
 
     def __init__(self) -> None:
-        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
-        self._run("SET TimeZone = 'UTC'")
-        self._run("SET lock_configuration = true")
+        self._tables: set[str] = set()
+        try:
+            self._connection = _idle[os.getpid()].pop()
+        except IndexError:
+            self._connection = duckdb.connect(":memory:", config=_SETTINGS)
+            self._run("SET TimeZone = 'UTC'")
+            self._run("SET lock_configuration = true")
 
     def close(self) -> None:
         """Forget everything."""
-        self._connection.close()
+        idle = _idle[os.getpid()]
+        try:
+            for table in self._tables:
+                self._connection.execute(f"DROP TABLE IF EXISTS {table}")
+        except duckdb.Error:
+            # Nothing is known about a database that cannot be emptied.
+            self._connection.close()
+            return
+        if len(idle) < _MOST_IDLE:
+            idle.append(self._connection)
+        else:
+            self._connection.close()
 
     def load(self, table: str, rows: pa.Table) -> None:
         """Make a table of rows, in place of the former one. `table` is a plain name of ours."""
         # Copied: over Arrow's memory, Arrow would do the filters, with its own rules for NaN.
+        self._tables.add(table)
         try:
             self._connection.register("incoming", rows)
+            try:
+                self._connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM incoming")
+            finally:
+                self._connection.unregister("incoming")
         except duckdb.Error as error:
             raise _refused(error) from error
-        self._run(f"CREATE OR REPLACE TABLE {table} AS FROM incoming")
-        self._connection.unregister("incoming")
 
     def has_rows(self, sql: str) -> bool:
         """Whether a query has any row."""

@@ -15,7 +15,9 @@ from polynya.lake.fold.shape import Shape
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.operation import VIEW_TOO_LONG
-from polynya.query.views import TrinoView, glue_type, shown_type, trino_views
+from polynya.model.names import Dialect
+from polynya.query.dialects import EngineView, views_in
+from polynya.query.views import glue_type, shown_type
 from polynya.store.aws.glue import GlueViews
 
 #: Parameter that tells our views from others, and an old definition from a new one.
@@ -25,7 +27,7 @@ DEFINITION: Final = "polynya.definition"
 MAX_TEXT: Final = 409_600
 
 
-def table_input(view: TrinoView, schema: str) -> dict[str, Any]:
+def table_input(view: EngineView, schema: str) -> dict[str, Any]:
     """The `TableInput` of a view in the Glue database `schema`."""
     definition = {
         "originalSql": view.sql,
@@ -57,6 +59,13 @@ def table_input(view: TrinoView, schema: str) -> dict[str, Any]:
     }
 
 
+def athena_views(dataset: ResolvedDataset, shape: Shape) -> list[EngineView]:
+    """The views over the internal table as Glue has it. Raises as `views_in` does."""
+    schema, name = dataset.relations.internal_schema, dataset.relations.internal_table
+    table = Dialect.ATHENA.quote(schema.lower(), name.lower())
+    return views_in(Dialect.ATHENA, dataset, shape, table)
+
+
 class GluePublisher:
     """The views of a target's datasets in its Glue catalog, for Athena and Trino."""
 
@@ -73,7 +82,7 @@ class GluePublisher:
         """
         database = dataset.relations.schema.lower()
         published = []
-        for view in trino_views(dataset, shape):
+        for view in athena_views(dataset, shape):
             made = table_input(view, database)
             if len(made["ViewOriginalText"]) > MAX_TEXT:
                 raise VIEW_TOO_LONG(where=f"{database}.{view.name}", view=f"{database}.{view.name}")
@@ -85,7 +94,7 @@ class GluePublisher:
         """The views that are missing, or are not what `publish` would make. Writes nothing."""
         database = dataset.relations.schema.lower()
         names = []
-        for view in trino_views(dataset, shape):
+        for view in athena_views(dataset, shape):
             wanted = table_input(view, database)["Parameters"][DEFINITION]
             stored = self._glue.find(database, view.name)
             if stored is None or stored.parameters.get(DEFINITION) != wanted:

@@ -8,15 +8,17 @@ where the view needs them: for late events, for values that are inherited, and f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
@@ -26,11 +28,11 @@ from pyiceberg.expressions import (
     LessThanOrEqual,
 )
 from pyiceberg.table import Table
-from sqlglot import exp
+from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.lake.fold.live_views import definitions, reads_late_records_only
+from polynya.lake.fold.live_views import columns_of, definitions, reads_late_records_only
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import STORED_SEQUENCE
 from polynya.model import headers as h
@@ -49,7 +51,7 @@ from polynya.query.stored_rows import (
     where_holds,
 )
 from polynya.query.translate import NotEmbeddedError
-from polynya.query.views import columns_of, duckdb_sql, has_same_text, translated
+from polynya.query.views import duckdb_sql, has_same_text, trino_sql
 
 _SCHEMA: Final = "polynya"
 _STORED: Final = "stored"
@@ -124,7 +126,7 @@ class LiveRows:
     def batches(self) -> Batches:
         """The rows, in any order."""
         self._stored.plan({*self._shown_partitions, Partition.CHANGES})
-        if self._is_stored_as_shown and not self._stored.count({Partition.CHANGES}):
+        if self._is_stored_as_shown and not self._pending_rows:
             yield from self._quiet({Partition.CURRENT}, None)
             return
         if not self._view.folds:
@@ -133,14 +135,31 @@ class LiveRows:
         if self._is_coalesced:
             yield from self._whole()
             return
-        # First, since it may end in an error.
-        touched, folded = self._folded()
-        yield from self._quiet(self._shown_partitions, touched)
+        changes, touched = self._changes(), None
+        if changes.num_rows:
+            check_fold(self._live.dataset, self._live.shape, self._live.view)
+            touched = _distinct(changes, self._live.shape.keys)
+        quiet = self._quiet(self._shown_partitions, touched)
+        with ThreadPoolExecutor(1, "polynya-fold") as beside, closing(quiet):
+            folding = beside.submit(self._folded, changes)
+            # The scan has gone on meanwhile; the fold may end in an error, which comes before rows.
+            first = next(quiet, None)
+            folded = folding.result()
+            if first is not None:
+                yield first
+                yield from quiet
         yield from folded
 
     def table(self) -> pa.Table:
         """All rows, in any order."""
         return pa.Table.from_batches(self.batches(), self.schema)
+
+    @property
+    def _pending_rows(self) -> int:
+        """Pending changes that the view folds in."""
+        if self._live.view == self._live.dataset.relations.current_stored_view:
+            return 0
+        return self._stored.count({Partition.CHANGES})
 
     @property
     def _is_coalesced(self) -> bool:
@@ -152,7 +171,8 @@ class LiveRows:
     @property
     def _shown_partitions(self) -> frozenset[Partition]:
         """Where the rows are that the view shows of records without pending changes."""
-        if self._live.view == self._live.dataset.relations.history_view:
+        relations = self._live.dataset.relations
+        if self._live.view in {relations.history_view, relations.history_stored_view}:
             return frozenset({Partition.CURRENT, Partition.PRIOR})
         return frozenset({Partition.CURRENT})
 
@@ -161,19 +181,22 @@ class LiveRows:
         """Whether the view shows all rows of Current, and these columns as they are stored."""
         shape, relations = self._live.shape, self._live.dataset.relations
         return (
-            self._live.view in {relations.view, relations.headers_view}
+            self._live.view
+            in {relations.view, relations.headers_view, relations.current_stored_view}
             and not shape.append_only
             and not (shape.holds_deletes or shape.soft_delete)
             and shape.expired is None
         )
 
-    def _quiet(self, partitions: Collection[Partition], touched: pa.Table | None) -> Batches:
+    def _quiet(
+        self, partitions: Collection[Partition], touched: pa.Table | None
+    ) -> Generator[pa.RecordBatch, None, None]:
         """Rows of the records that are not touched by pending changes."""
         keys = () if touched is None else self._live.shape.keys
         names = self._inner.names if self._is_stored_as_shown else self._view.quiet
         rows = self._stored.batches({*names, *keys}, partitions, self._where)
         if touched is not None:
-            rows = (_without(batch, touched) for batch in rows)
+            rows = _in_parallel(partial(_without, keys=touched), rows)
         if self._is_stored_as_shown:
             for batch in rows:
                 yield _cast(batch.select(self.schema.names), self.schema)
@@ -184,14 +207,19 @@ class LiveRows:
                 database.load(_STORED, _with_nulls(chunk, blank))
                 yield from self._of_view(database)
 
-    def _folded(self) -> tuple[pa.Table | None, list[pa.RecordBatch]]:
-        """Keys of the records with pending changes, and the rows that the view shows of them."""
-        live = self._live
-        names = self._view.columns | {h.COPY_CHANGE_IDENTIFIER}
-        changes = self._stored.table(names, {Partition.CHANGES})
+    @property
+    def _folded_columns(self) -> frozenset[str]:
+        return self._view.columns | {h.COPY_CHANGE_IDENTIFIER}
+
+    def _changes(self) -> pa.Table:
+        """The pending changes."""
+        return self._stored.table(self._folded_columns, {Partition.CHANGES})
+
+    def _folded(self, changes: pa.Table) -> list[pa.RecordBatch]:
+        """The rows that the view shows of the records with pending changes."""
         if not changes.num_rows:
-            return None, []
-        check_fold(live.dataset, live.shape, live.view)
+            return []
+        live, names = self._live, self._folded_columns
         events = changes
         if reads_late_records_only(live.dataset, live.shape, live.view):
             events = changes.filter(pc.is_null(changes[h.COPY_CHANGE_IDENTIFIER]))
@@ -202,8 +230,7 @@ class LiveRows:
             )
             if database.has_rows(ties(live.shape, _STORED)):
                 raise NotEmbeddedError(f"pending changes of {live.name} that claim the same place")
-            rows = [self._filtered(batch) for batch in self._inner_rows(database)]
-        return _distinct(changes, live.shape.keys), rows
+            return [self._filtered(batch) for batch in self._inner_rows(database)]
 
     def _versions(self, keys: pa.Table, names: Collection[str]) -> list[pa.Table]:
         """Stored versions of records, all that may matter to a fold of theirs."""
@@ -275,9 +302,12 @@ def live_view(
     columns = {*narrow.columns, *names.intersection(h.HEADER_NAMES), h.PARTITION}
     if view == dataset.relations.changes_view:
         return LiveView(sql, frozenset(columns), frozenset(columns), _CHANGES, folds=False)
-    if shape.append_only:
+    if shape.append_only or view == dataset.relations.current_stored_view:
         current = frozenset({Partition.CURRENT})
         return LiveView(sql, frozenset(columns), frozenset(columns), current, folds=False)
+    if view == dataset.relations.history_stored_view:
+        versions = frozenset({Partition.CURRENT, Partition.PRIOR})
+        return LiveView(sql, frozenset(columns), frozenset(columns), versions, folds=False)
     if view == dataset.relations.history_view and shape.coalesce:
         _check_runs(shape)
     columns |= {h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL}
@@ -300,8 +330,8 @@ class _Types:
 def _compiled(text: str, types: _Types, stored: str) -> tuple[str, frozenset[str]]:
     """A view in DuckDB's SQL, and the columns that it names: parsing takes longer than reading."""
     try:
-        sql = duckdb_sql(translated("", text, types.shape).sql, stored, stored)
-        tree = sqlglot.parse_one(sql, read="duckdb")
+        sql = duckdb_sql(trino_sql(parse_one(text, read="spark"), types.shape), stored, stored)
+        tree = parse_one(sql, read="duckdb")
     except SqlglotError as error:
         raise NotEmbeddedError("no translation of the view") from error
     return sql, frozenset(column.name for column in tree.find_all(exp.Column))
@@ -408,10 +438,24 @@ def _matching(batch: pa.RecordBatch, keys: pa.Table, *, among: bool) -> pa.Recor
         return batch.filter(found if among else pc.invert(found))
     place = "hdr__row"
     rows = pa.table({name: batch.column(name) for name in names})
-    rows = rows.append_column(place, pa.array(range(batch.num_rows), pa.int64()))
+    ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+    rows = rows.append_column(place, pc.cumulative_sum(ones, start=-1))
     join = "left semi" if among else "left anti"
     matching = rows.join(keys.cast(rows.select(names).schema), names, join_type=join)
     return batch.take(matching[place].combine_chunks().sort())
+
+
+def _in_parallel(change: Callable[[pa.RecordBatch], pa.RecordBatch], batches: Batches) -> Batches:
+    """What becomes of each batch, in their order; as many at a time as there are processors."""
+    most = os.cpu_count() or 1
+    with ThreadPoolExecutor(most, "polynya-rows") as workers:
+        waiting: deque[Future[pa.RecordBatch]] = deque()
+        for batch in batches:
+            waiting.append(workers.submit(change, batch))
+            if len(waiting) > most:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _chunks(batches: Batches) -> Iterator[pa.Table]:

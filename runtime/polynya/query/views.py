@@ -1,34 +1,21 @@
 """The live views in the SQL of Trino, Athena and DuckDB, made from their SQL in Spark.
 
 sqlglot translates most of it. Two things it cannot know stand here: the types of structs, and
-functions whose results would differ. The text for Trino and Athena reads only plain Iceberg.
-
-DuckDB's text is made from Trino's. It reads one metadata file of its table, because DuckDB has no
-access to the catalog: it shows the table as of the commit that wrote the file.
+functions whose results would differ. DuckDB's text is made from Trino's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel
 
-from polynya.lake.fold.live_views import definitions, shown_headers
 from polynya.lake.fold.shape import Shape
-from polynya.model import headers as h
-from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.error_catalogue.operation import VIEW_NOT_TRANSLATED
-from polynya.model.names import quote_path
 from polynya.model.promotion import storage_type
 from polynya.model.types import (
     BINARY,
-    BOOLEAN,
-    STRING,
-    TIMESTAMP,
     Array,
     DataType,
     Decimal,
@@ -69,6 +56,12 @@ def trino_type(datatype: DataType) -> str:
             return f"row({inner})"
         case other:
             raise AssertionError(f"no table stores {other}")
+
+
+def duckdb_type(datatype: DataType) -> str:
+    """The type in DuckDB of a column that a view shows: instants are times of UTC."""
+    kind = exp.DataType.build(shown_type(datatype), dialect="trino")
+    return kind.sql(dialect="duckdb")
 
 
 def shown_type(datatype: DataType) -> str:
@@ -120,92 +113,17 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-#: Header columns that a view may show next to the data.
-_HEADERS: Final[Mapping[str, DataType]] = {
-    h.KEY_HASH: BINARY,
-    h.FROM_TIMESTAMP: TIMESTAMP,
-    h.TO_TIMESTAMP: TIMESTAMP,
-    h.TIMESTAMP: TIMESTAMP,
-    h.INSERTED_TIMESTAMP: TIMESTAMP,
-    h.MODIFIED_TIMESTAMP: TIMESTAMP,
-    h.WAS_CURRENT_FROM: TIMESTAMP,
-    h.WAS_CURRENT_TO: TIMESTAMP,
-    h.CHANGE_IDENTIFIER: STRING,
-    h.OPERATION: STRING,
-    "hdr__store": STRING,
-    "hdr__deleted": BOOLEAN,
-}
+def trino_sql(tree: exp.Expr, shape: Shape) -> str:
+    """A view in Trino's SQL, with instants as times with a zone; changes `tree`.
 
-
-def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
-    """Names and types of the columns of a view in their order; None for an unknown view."""
-    headers = shown_headers(dataset, shape).get(view)
-    if headers is None or not shape.columns:
-        return None
-    types = {**shape.columns, **{name: _HEADERS[name] for name in headers}}
-    return {name: storage_type(kind) for name, kind in types.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class TrinoView:
-    """A view: its columns with their types in the order of its SQL."""
-
-    name: str
-    columns: Mapping[str, DataType]
-    sql: str
-
-
-def trino_views(
-    dataset: ResolvedDataset, shape: Shape, catalog: str | None = None
-) -> list[TrinoView]:
-    """The views of a dataset as Trino reads them; names are in lower case, as Glue has them.
-
-    They read the table in `catalog`; None is the catalog of the session that makes them.
-
-    Raises:
-        OperationError: the SQL has no translation (POLYNYA-VIEW-004).
+    Raises SqlglotError.
     """
-    names = (dataset.relations.internal_schema, dataset.relations.internal_table)
-    table = quote_path(*filter(None, (catalog, *map(str.lower, names))))
-    try:
-        return [
-            _view(name.lower(), sql, shape)
-            for name, sql in definitions(dataset, shape, table).items()
-        ]
-    except SqlglotError as error:
-        raise VIEW_NOT_TRANSLATED(
-            where=dataset.relations.current, relation=dataset.relations.current, reason=error
-        ) from error
-
-
-def _view(name: str, spark: str, shape: Shape) -> TrinoView:
-    view = translated(name, spark, shape)
-    columns = ", ".join(_shown(column, kind) for column, kind in view.columns.items())
-    return TrinoView(name, view.columns, f"SELECT {columns} FROM (\n{view.sql}\n)")
-
-
-def translated(name: str, spark: str, shape: Shape) -> TrinoView:
-    """A view in Trino's SQL, with instants as times with a zone. Raises SqlglotError."""
-    tree = sqlglot.parse_one(spark, read="spark")
-    types = _shown_columns(tree, shape)
     # Parents come first, so that what hangs below a new node is still looked at.
     for node in list(tree.walk(prune=lambda node: isinstance(node, exp.SHA | exp.Unhex))):
         new = _trino_node(node, shape)
         if new is not node:
             node.replace(new)
-    return TrinoView(name, types, tree.sql(dialect="trino"))
-
-
-def _shown_columns(tree: exp.Expr, shape: Shape) -> dict[str, DataType]:
-    assert isinstance(tree, exp.Query)
-    return {name: shape.columns.get(name) or _HEADERS[name] for name in tree.named_selects}
-
-
-def _shown(name: str, datatype: DataType) -> str:
-    column = quoted(name)
-    if datatype == TIMESTAMP:
-        column = f"CAST({column} AT TIME ZONE 'UTC' AS timestamp(6))"
-    return f"{column} AS {quoted(name.lower())}"
+    return tree.sql(dialect="trino", unsupported_level=ErrorLevel.RAISE)
 
 
 def _trino_node(node: exp.Expr, shape: Shape) -> exp.Expr:  # noqa: PLR0911 - one line per kind
@@ -215,6 +133,8 @@ def _trino_node(node: exp.Expr, shape: Shape) -> exp.Expr:  # noqa: PLR0911 - on
             return exp.Cast(this=node.this, to=node.args["to"])
         case exp.DataType(this=exp.DataType.Type.TIMESTAMPTZ):
             return _type("timestamp(6) with time zone")
+        case exp.DataType(this=exp.DataType.Type.TIMESTAMPNTZ):
+            return _type("timestamp(6)")
         case exp.Unhex():
             return _trino(_key_hash(shape))
         case exp.SHA():
@@ -284,25 +204,6 @@ def _trino(text: str) -> exp.Expr:
     return sqlglot.parse_one(text, read="trino")
 
 
-_STORED: Final = "__stored_rows"
-_PARTITIONS: Final = "'current', 'prior', 'changes', 'retained'"
-
-
-def duckdb_views(dataset: ResolvedDataset, shape: Shape, metadata: str) -> list[TrinoView]:
-    """The views of a dataset over the table whose metadata file is at `metadata`.
-
-    Rows and values are those of the views for Trino: instants are times of UTC without a zone.
-
-    Raises:
-        OperationError: the SQL has no translation (POLYNYA-VIEW-004).
-    """
-    internal = dataset.relations.internal_table.lower()
-    return [
-        TrinoView(view.name, view.columns, _duckdb_text(view.sql, internal, metadata))
-        for view in trino_views(dataset, shape)
-    ]
-
-
 def duckdb_sql(trino: str, internal: str, stored: str) -> str:
     """A view in DuckDB's SQL; for the table `internal` it reads the relation `stored`."""
 
@@ -311,19 +212,9 @@ def duckdb_sql(trino: str, internal: str, stored: str) -> str:
             case exp.SHA():
                 # DuckDB gives the hash as text.
                 return exp.Unhex(this=node.copy())
-            case exp.Table() if node.db and node.name == internal:
+            case exp.Table() if node.name == internal:
                 return exp.Table(this=exp.to_identifier(stored), alias=node.args.get("alias"))
             case _:
                 return node
 
     return sqlglot.parse_one(trino, read="trino").transform(adapted).sql("duckdb")
-
-
-def _duckdb_text(trino: str, internal: str, metadata: str) -> str:
-    view = duckdb_sql(trino, internal, _STORED)
-    place = exp.Literal.string(metadata).sql("duckdb")
-    # Materialized: DuckDB 1.4 skips files without statistics of a column that has to be NULL.
-    return (
-        f"WITH {_STORED} AS MATERIALIZED (SELECT * FROM iceberg_scan({place}) "
-        f"WHERE hdr__partition IN ({_PARTITIONS}))\n{view}"
-    )

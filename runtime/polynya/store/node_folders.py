@@ -81,6 +81,10 @@ def own(path: str, flags: int) -> int:
 SECRETS: Final = NodeFolder("POLYNYA_SECRETS", "/etc/polynya/secrets")
 #: Scripts and environments in S3 that a task may have a job of EMR run.
 JOB_CODE: Final = NodeList("POLYNYA_JOB_CODE")
+#: What jobs of EMR have where a task does not say: application, role, script and archive.
+EMR_JOBS: Final = NodeList("POLYNYA_EMR_JOBS")
+#: The Glue job of tasks that name none.
+GLUE_JOB: Final = NodeList("POLYNYA_GLUE_JOB")
 #: Spark masters on other machines that a session may join.
 SPARK_MASTERS: Final = NodeList("POLYNYA_SPARK_MASTERS")
 #: What may be run as Python on the workers of a Spark cluster.

@@ -61,7 +61,7 @@ def _prefix(text: str) -> str:
     return text
 
 
-def _named(value: Any) -> Any:
+def named(value: Any) -> Any:
     """A name alone is short for `{name: …}`."""
     return {"name": value} if isinstance(value, str) else value
 
@@ -146,7 +146,7 @@ class StreamSourceSettings(Frozen):
         description="Folders of the landing bucket in which its landings land: the `folder` of "
         "each, by default the name of the task.",
     )
-    kinesis: tuple[Annotated[KinesisSourceSettings, BeforeValidator(_named)], ...] = Field(
+    kinesis: tuple[Annotated[KinesisSourceSettings, BeforeValidator(named)], ...] = Field(
         default=(), description="Kinesis streams that they read; a name is short for `{name: …}`."
     )
     msk: tuple[MskSettings, ...] = Field(
@@ -155,7 +155,7 @@ class StreamSourceSettings(Frozen):
     buckets: tuple[SourceBucketSettings, ...] = Field(
         default=(), description="Buckets from which they read files."
     )
-    secrets: tuple[Annotated[SecretSettings, BeforeValidator(_named)], ...] = Field(
+    secrets: tuple[Annotated[SecretSettings, BeforeValidator(named)], ...] = Field(
         default=(), description="Secrets that they read; a name is short for `{name: …}`."
     )
     brokers: tuple[BrokerSettings, ...] = Field(
@@ -180,7 +180,7 @@ class CaptureSourceSettings(Frozen):
         description="Folders of the landing bucket in which its captures land: the `folder` of "
         "each, by default the name of the task.",
     )
-    secrets: tuple[Annotated[SecretSettings, BeforeValidator(_named)], ...] = Field(
+    secrets: tuple[Annotated[SecretSettings, BeforeValidator(named)], ...] = Field(
         default=(),
         description="Secrets that its connections name as `${secret:NAME#FIELD}`; a name is short "
         "for `{name: …}`.",

@@ -18,9 +18,11 @@ import pytest
 from polynya.cluster.messages import RunEnded
 from polynya.cluster.submit import entry
 from polynya.cluster.submit.processes import ProcessRuns, arguments_of
+from polynya.cluster.submit.services import completed
 from polynya.cluster.submit.workers import AgentPlace, RoutedWorkers
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
+from polynya.model.config.engines import EmrServerlessEngine, GlueEngine
 from polynya.model.errors import ConfigError
 from polynya.model.loader import load_project
 from polynya.store.clock import SystemClock
@@ -105,6 +107,44 @@ def test_a_job_runs_code_that_the_node_names(
     assert error.code == ("POLYNYA-AGT-076" if refused else "POLYNYA-AGT-070")
     assert (refused or "the service was asked") in str(error)
     assert bool(asked) == (refused is None)
+
+
+STAGE = "00f1abc arn:aws:iam::123456789012:role/jobs s3://a-b/1.py s3://a-b/polynya.tar.gz"
+
+
+def test_an_engine_that_is_only_named_is_that_of_the_stage() -> None:
+    emr = EmrServerlessEngine(mode="emr_serverless", vcpu=16)
+    glue = GlueEngine(mode="glue")
+    known = {"POLYNYA_EMR_JOBS": STAGE, "POLYNYA_GLUE_JOB": "polynya-dev-main"}
+
+    of_emr, of_glue = (completed(one, "users", known) for one in (emr, glue))
+
+    application, role, script, archive = STAGE.split()
+    assert of_emr == EmrServerlessEngine(
+        mode="emr_serverless", application_id=application, execution_role=role,
+        entry_point=script, environment=archive, vcpu=16,
+    )  # fmt: skip
+    assert of_glue == GlueEngine(mode="glue", job_name="polynya-dev-main")
+    assert completed(of_emr, "users", {}) is of_emr
+
+
+@pytest.mark.parametrize(
+    ("known", "code", "said"),
+    [
+        ({}, "AGT-077", "`engine: emr_serverless` names no application or job"),
+        ({"POLYNYA_EMR_JOBS": "00f1abc"}, "AGT-078", "1 words instead of 4"),
+        ({"POLYNYA_EMR_JOBS": STAGE.replace("00f1", "../")}, "AGT-078", "is not the id of an"),
+    ],
+)
+def test_an_engine_of_a_stage_that_has_none_is_refused(
+    known: dict[str, str], code: str, said: str
+) -> None:
+    engine = EmrServerlessEngine(mode="emr_serverless")
+
+    with pytest.raises(ConfigError, match=said) as raised:
+        completed(engine, "users", known)
+
+    assert raised.value.code == f"POLYNYA-{code}"
 
 
 def test_the_arguments_name_unit_owner_and_epoch() -> None:

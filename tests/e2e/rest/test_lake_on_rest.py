@@ -1,4 +1,4 @@
-"""The fence, with a catalog that is reached by Iceberg's REST protocol.
+"""The fence, with Iceberg's reference server of its REST protocol as the catalog.
 
 A process has one Spark session, so that another pytest runs these tests on a session of its own.
 """
@@ -17,6 +17,7 @@ TESTS = (
     "tests/lake/apply/test_two_owners.py",
     "tests/engine/test_fenced_steps.py",
     "tests/engine/test_fenced_metadata.py",
+    "tests/e2e/rest/on_rest.py",
 )
 
 

@@ -142,6 +142,8 @@ def views() -> Iterator[tuple[str, str]]:
     tracked = replace(TYPED, coalesce=True, tracked=("tags",))
     yield "view_history/coalesced_by_tracked_columns", live_views.history_view(tracked, TABLE)
     yield "view_changes", live_views.changes_view(USERS, TABLE)
+    yield "view_current/stored", live_views.current_stored_view(HISTORY, TABLE)
+    yield "view_history/stored", live_views.history_stored_view(HISTORY, TABLE)
 
 
 def reloads() -> Iterator[tuple[str, str]]:

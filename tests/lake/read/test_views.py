@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import threading
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
 
+from polynya.engine import collaborators
+from polynya.lake.read.catalog_views import create_views
+from polynya.lake.spark.session import CATALOG
 from polynya.lake.table import dataset
+from polynya.lake.warehouse.check import entries_of
+from polynya.model.loader import load_project
 from tests.lab.lab import STARTED, Lab, moment, put
 
 PER_STEP = 40
@@ -140,4 +149,66 @@ def test_without_history_there_is_no_history_view(lab: Lab) -> None:
 
     views = lab.rows(f"SHOW VIEWS IN polynya.{lab.schema}")
 
-    assert sorted(row[1] for row in views) == ["users", "users__changes"]
+    assert sorted(row[1] for row in views) == ["users", "users__changes", "users__current_stored"]
+
+
+def test_one_version_of_a_view_has_the_text_of_each_dialect(lab: Lab) -> None:
+    others = collaborators.other_dialects()
+    users = lab.feed(columns={"id": "bigint", "spot": "struct<x:double>"})
+    users.copy(put(1, 1, name="Ann", spot={"x": 1.5}))
+
+    made = create_views(lab.spark, users.dataset, users.table().shape(), others=others)
+    again = create_views(lab.spark, users.dataset, users.table().shape(), others=others)
+
+    suffixes = ("", "__changes", "__current_stored", "__history", "__history_stored")
+    assert (made, again) == ([f"{users.view}{suffix}" for suffix in suffixes], [])
+    for name in made:
+        view = view_metadata(lab, name)
+        texts = {one["dialect"]: one["sql"] for one in view["representations"]}
+        assert set(texts) == {"spark", "trino", "duckdb"}
+        for dialect, text in texts.items():
+            sqlglot.parse_one(text, read=dialect)
+        assert view["default-namespace"] == [lab.schema]
+        # They show what Spark shows, with the types that Spark finds in the text itself.
+        analyzed = lab.spark.sql(texts["spark"]).schema
+        shown = lab.spark.sql(f"SELECT * FROM {name}").schema
+        assert [(one.name, one.dataType) for one in shown] == [
+            (one.name, one.dataType) for one in analyzed
+        ]
+    assert users.current("id", "name", "spot.x") == [(1, "Ann", 1.5)]
+
+
+def test_spark_cannot_take_a_dialect_from_a_view(lab: Lab) -> None:
+    others = collaborators.other_dialects()
+    users = lab.feed()
+    users.copy(put(1, 1, name="Ann"))
+    create_views(lab.spark, users.dataset, users.table().shape(), others=others)
+
+    with pytest.raises(Exception, match="loss of view dialects"):
+        lab.spark.sql(f"CREATE OR REPLACE VIEW {users.view} AS SELECT 1 AS id")
+    users.copy(put(2, 2, name="Ben", city="Leon"))
+    create_views(lab.spark, users.dataset, users.table().shape(), others=others)
+
+    [grown] = {one["sql"] for one in view_metadata(lab, users.view)["representations"]
+               if one["dialect"] == "trino"}  # fmt: skip
+    assert '"city"' in grown
+    assert users.columns() == ["id", "name", "city"]
+
+
+def view_metadata(lab: Lab, name: str) -> dict[str, Any]:
+    """The current version of a view in the newest of its metadata files."""
+    [place] = [
+        one.metadata
+        for one in entries_of(load_project(lab.project).target, CATALOG)
+        if one.is_view and one.full_name == name
+    ]
+    metadata: dict[str, Any] = json.loads(metadata_text(place))
+    [version] = [
+        one for one in metadata["versions"] if one["version-id"] == metadata["current-version-id"]
+    ]
+    return version
+
+
+def metadata_text(place: str) -> bytes:
+    data = Path(place.removeprefix("file:")).read_bytes()
+    return gzip.decompress(data) if place.endswith(".gz.metadata.json") else data

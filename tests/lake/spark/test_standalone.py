@@ -99,3 +99,17 @@ def test_executors_fetch_the_jars_from_the_address_of_the_driver() -> None:
     assert conf["spark.jars"] == "/a.jar,/b.jar"
     assert (conf["spark.driver.host"], conf["spark.executor.memory"]) == ("10.0.0.4", "2g")
     assert "spark.default.parallelism" not in conf
+
+
+@pytest.mark.parametrize(
+    ("driver", "executor", "limit"),
+    [("8g", "2g", "128m"), ("8g", "800m", "50m"), ("512m", "2g", "32m"), ("9g", None, "64m")],
+)
+def test_what_is_sent_to_all_executors_fits_into_the_smallest_heap(
+    driver: str, executor: str | None, limit: str
+) -> None:
+    far = SparkCluster("spark://ten:7077", "10.0.0.4", memory=executor)
+
+    conf = spark_conf(SessionSettings(jars=[], catalog={}, memory=driver, cluster=far))
+
+    assert conf["spark.sql.autoBroadcastJoinThreshold"] == limit

@@ -85,7 +85,7 @@ def test_without_an_engine_a_task_has_that_of_the_target(tmp_path: Path) -> None
         ("{memory: 2g}", "CFG-008 tasks/users.yml:11:1: engine: missing key `mode`"),
         ("{mode: local, memory: 2g}", "CFG-007 tasks/users.yml:11:23: engine.memory"),
         ("{mode: glue, jobname: x}", "did you mean `job_name`?"),
-        ("{mode: glue}", "CFG-008 tasks/users.yml:11:1: engine: missing key `job_name`"),
+        ("{mode: emr_serverless, application_id: 00f1}", "name `application_id`, `execution_role`"),
         ("{mode: glue, job_name: x, workers: 1}", "CFG-009 tasks/users.yml:11:35: engine.workers"),
         ("{mode: glue, job_name: 'x y'}", "`x y` is not the name of a Glue job"),
         (EMR.replace("MORE", ", memory_gb: 64"), "a worker of 4 vCPU has 8 to 27 GB"),

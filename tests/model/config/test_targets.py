@@ -246,3 +246,85 @@ def test_a_spark_cluster_in_short_and_in_full(tmp_path: Path) -> None:
     assert cluster is not None
     assert (cluster.host, cluster.python, cluster.memory) == ("10.0.0.4", "/opt/python", "2g")
     assert cluster.addresses == (("ten", 7077), ("::1", 1))
+
+
+def test_a_catalog_behind_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_CLIENT", "polynya:s3cr3t")
+    settings = "type: rest, uri: 'https://lake.acme/api/catalog/', warehouse: sales, prefix: p/q, "
+    login = (
+        'credential: "${env:LAKE_CLIENT}", scope: all, '
+        "oauth2_server_uri: 'https://lake.acme/api/catalog/v1/oauth/tokens'"
+    )
+    more = ", vended_credentials: true, properties: {rest-page-size: '100'}"
+
+    aws = "{region: eu-central-1}"
+
+    served = target(tmp_path, catalog=f"{{{settings}{login}{more}}}", aws=aws)
+
+    assert served.rest is not None
+    assert (served.on_glue, served.database) == (False, None)
+    assert served.rest.text == "https://lake.acme/api/catalog (sales)"
+    properties = spark_properties(served)
+    assert "s3cr3t" not in f"{served!r} {served} {properties}"
+    assert secret_properties(served) == {"credential": "polynya:s3cr3t"}
+    assert properties["type"] == "rest"
+    assert properties["uri"] == "https://lake.acme/api/catalog"
+    assert (properties["warehouse"], properties["prefix"]) == ("sales", "p/q")
+    assert properties["header.X-Iceberg-Access-Delegation"] == "vended-credentials"
+    assert properties["oauth2-server-uri"].endswith("/v1/oauth/tokens")
+    assert (properties["scope"], properties["rest-page-size"]) == ("all", "100")
+    assert properties["io-impl"].endswith("S3FileIO")
+
+
+def test_requests_to_a_catalog_of_aws_are_signed(tmp_path: Path) -> None:
+    uri = "https://s3tables.eu-central-1.amazonaws.com/iceberg"
+    signed = f"{{type: rest, uri: '{uri}', sigv4: {{name: s3tables, region: eu-central-1}}}}"
+    region = "{region: eu-central-1}"
+
+    properties = spark_properties(target(tmp_path, catalog=signed, aws=region))
+
+    assert properties["rest.sigv4-enabled"] == "true"
+    assert properties["rest.signing-name"] == "s3tables"
+    assert properties["rest.signing-region"] == "eu-central-1"
+    assert "header.X-Iceberg-Access-Delegation" not in properties
+
+
+_HTTPS = "type: rest, uri: 'https://lake.acme'"
+
+
+@pytest.mark.parametrize(
+    ("catalog", "message"),
+    [
+        ("{type: rest}", "has no address"),
+        ("{type: rest, uri: 'ftp://lake.acme'}", "not an address"),
+        ("{type: rest, uri: 'https://'}", "not an address"),
+        ("{type: rest, uri: 'https://ann:s3cr3t@lake.acme'}", "has a login in it"),
+        ("{type: rest, uri: 'https://lake.acme/?a=b'}", "has a query"),
+        ("{type: rest, uri: 'http://lake.acme'}", "without TLS"),
+        ("{type: rest, uri: 'https://lake.acme', user: ann}", "belong to a catalog on PostgreSQL"),
+        (f"{{{_HTTPS}, scope: all}}", "`scope` is for `credential`"),
+        (f"{{{_HTTPS}, sigv4: {{name: glue, region: eu-west-1}}}}", "a warehouse on S3"),
+        (f"{{{_HTTPS}, vended_credentials: true}}", "a warehouse on S3"),
+        ("{uri: 'jdbc:sqlite:x.db', warehouse: sales}", "belongs to a REST catalog"),
+        (f"{{{_HTTPS}, properties: {{io-impl: evil.Io}}}}", "not one that a project may set"),
+        (f"{{{_HTTPS}, properties: {{header.Authorization: x}}}}", "not one that a project may"),
+        (f"{{{_HTTPS}, token: s3cr3t}}", "a token"),
+        (f"{{{_HTTPS}, token: '${{env:T:-s3cr3t}}'}}", "a token"),
+        (f"{{{_HTTPS}, credential: 'a:s3cr3t'}}", "a credential"),
+    ],
+)
+def test_what_a_rest_catalog_cannot_be_told(tmp_path: Path, catalog: str, message: str) -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        target(tmp_path, catalog=catalog, warehouse="./w")
+
+    said = "\n".join(str(one) for one in caught.value.errors)
+    assert message in said
+    assert "s3cr3t" not in said
+
+
+def test_a_rest_catalog_without_tls_has_to_be_allowed(tmp_path: Path) -> None:
+    open_one = "{type: rest, uri: 'http://lake.acme', allow_unencrypted: true}"
+    near = "{type: rest, uri: 'http://127.0.0.1:8181'}"
+
+    assert target(tmp_path / "a", catalog=open_one, warehouse="./w").rest is not None
+    assert target(tmp_path / "b", catalog=near, warehouse="./w").rest is not None

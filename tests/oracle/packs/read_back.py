@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,9 @@ def metadata_location(directory: Path, namespace: str, table: str) -> str:
     return found[namespace, table].removeprefix("file://").removeprefix("file:")
 
 
-def read_duckdb(
-    directory: Path, namespace: str, table: str, columns: Sequence[str] = ("*",), where: str = ""
-) -> Table:
-    """Rows as DuckDB's iceberg_scan gives them; `where` is SQL."""
+@contextmanager
+def duckdb_with_iceberg() -> Iterator[Any]:
+    """A connection to DuckDB that has `iceberg_scan`."""
     import duckdb
     import duckdb_ext
 
@@ -39,6 +39,14 @@ def read_duckdb(
         for name in ("avro", "iceberg"):
             connection.execute(f"LOAD {name}")
         connection.execute("SET TimeZone = 'UTC'")
+        yield connection
+
+
+def read_duckdb(
+    directory: Path, namespace: str, table: str, columns: Sequence[str] = ("*",), where: str = ""
+) -> Table:
+    """Rows as DuckDB's iceberg_scan gives them; `where` is SQL."""
+    with duckdb_with_iceberg() as connection:
         place = metadata_location(directory, namespace, table)
         names = ", ".join(name if name == "*" else f'"{name}"' for name in columns)
         condition = f" WHERE {where}" if where else ""

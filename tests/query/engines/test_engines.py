@@ -39,7 +39,7 @@ from tests.query.engines.engines import (
     views_of,
 )
 from tests.query.test_answers import FULL
-from tests.query.test_trino import TYPES
+from tests.query.test_dialects_spark import TYPES
 
 pytestmark = pytest.mark.spark
 WITHOUT_JVM: Final = (EMBEDDED, PYTHON, POLARS)

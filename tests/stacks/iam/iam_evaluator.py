@@ -19,6 +19,8 @@ _ELEMENTS = {
 }  # fmt: skip
 # With one value in the request, any of its values is that one.
 _ANY = "ForAnyValue:"
+# The one policy variable that templates use, in conditions only.
+_CALLER = "${aws:userid}"
 
 
 class UnknownElementError(AssertionError):
@@ -184,18 +186,13 @@ def _holds(operator: str, key: str, wanted: Sequence[str], context: Mapping[str,
         return any((present is None) == (text.lower() == "true") for text in wanted)
     if present is None:
         return False
-    return any(_OPERATORS[operator.removeprefix(_ANY)](text, present) for text in wanted)
+    filled = (text.replace(_CALLER, _caller(context)) for text in wanted)
+    return any(_OPERATORS[operator.removeprefix(_ANY)](text, present) for text in filled)
 
 
-# Of each: the policy's text, the request's value. Operators with Not or IfExists hold where the key
-# is missing; they come in here together with that rule when a template uses one.
-_OPERATORS: dict[str, Callable[[str, str], bool]] = {
-    "StringEquals": lambda text, value: _plain(text) == value,
-    "StringLike": lambda text, value: bool(glob(text).fullmatch(value)),
-    "ArnEquals": lambda text, value: bool(arn_glob(text).fullmatch(value)),
-    "ArnLike": lambda text, value: bool(arn_glob(text).fullmatch(value)),
-    "Bool": lambda text, value: _plain(text).lower() == value.lower(),
-}
+def _caller(context: Mapping[str, str]) -> str:
+    """The caller's id; without one, a text that no value of a request is."""
+    return context.get("aws:userid", "\0")
 
 
 @cache
@@ -222,6 +219,17 @@ def _plain(text: str) -> str:
     if "${" in text:
         raise UnknownElementError(f"policy variable in {text}")
     return text
+
+
+# Of each: the policy's text, the request's value. Operators with Not or IfExists hold where the key
+# is missing; they come in here together with that rule when a template uses one.
+_OPERATORS: dict[str, Callable[[str, str], bool]] = {
+    "StringEquals": lambda text, value: _plain(text) == value,
+    "StringLike": lambda text, value: bool(glob(text).fullmatch(value)),
+    "ArnEquals": lambda text, value: bool(arn_glob(text).fullmatch(value)),
+    "ArnLike": lambda text, value: bool(arn_glob(text).fullmatch(value)),
+    "Bool": lambda text, value: _plain(text).lower() == value.lower(),
+}
 
 
 def listed(value: Any) -> list[Any]:

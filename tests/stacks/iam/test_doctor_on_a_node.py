@@ -30,7 +30,11 @@ STAGE = "clustered"
 DATABASE = "shop_clustered"
 _GLUE = f"arn:aws:glue:{REGION}:{ACCOUNT}"
 # Operations whose permission is not called like them (Service Authorization Reference).
-_PERMISSIONS = {"HeadObject": "s3:GetObject", "ListObjectsV2": "s3:ListBucket"}
+_PERMISSIONS = {
+    "GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
+    "HeadObject": "s3:GetObject",
+    "ListObjectsV2": "s3:ListBucket",
+}
 # As a node sees them: endpoints exist of other services only.
 _NO_ENDPOINT = {"sts"}
 _CONDITIONS = {"IfMatch": "s3:if-match", "IfNoneMatch": "s3:if-none-match"}
@@ -146,15 +150,19 @@ def test_doctor_passes_with_the_rights_of_a_node_and_says_what_it_skips(
         "landing": "ok",
         "config": "warn",
         "warehouse": "ok",
+        "lifecycle rules": "warn",
         "catalog": "ok",
         "views": "ok",
+        "other engines": "ok",
         "workload stream": "ok",
         "coordination": "ok",
     }
     assert "AWS STS did not answer" in found["aws identity"].detail
     assert "nodes do not need it" in str(found["config"].fix)
     assert "creating was not tried" in found["catalog"].detail
-    assert rights.refused == {"s3:PutObject", "glue:DeleteTable"}
+    assert rights.refused == {
+        "s3:PutObject", "s3:GetLifecycleConfiguration", "glue:DeleteTable",
+    }  # fmt: skip
 
 
 def test_doctor_on_a_node_leaves_nothing_behind(checks: tuple[dict[str, Check], Any]) -> None:

@@ -99,6 +99,14 @@ def test_each_condition_operator(operator: str, wanted: Any, holds: str, fails: 
     assert not asked(guarded)
 
 
+def test_a_condition_may_ask_for_the_caller_itself() -> None:
+    own = allow(**when("StringEquals", "aws:Owner", "${aws:userid}"))
+
+    assert asked(own, Owner="AROA1:node", userid="AROA1:node")
+    assert not asked(own, Owner="AROA2:node", userid="AROA1:node")
+    assert not asked(own, Owner="AROA2:node")
+
+
 def test_null_asks_for_presence_and_all_conditions_have_to_hold() -> None:
     blind = deny(**when("Null", "aws:Match", "true"))
     assert not asked(allow(), blind)

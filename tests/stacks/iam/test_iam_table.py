@@ -15,7 +15,7 @@ from tests.stacks.house_rules import Template
 from tests.stacks.iam.iam_account import DeployedAccount
 from tests.stacks.iam.iam_evaluator import Principal, Request, Verdict
 from tests.stacks.intrinsics import ACCOUNT, REGION
-from tests.stacks.synthesis import Assembly
+from tests.stacks.synthesis import SNOWFLAKE, Assembly
 
 pytestmark = pytest.mark.synth
 
@@ -34,12 +34,17 @@ ROLES = {
     "arrival hints": ("clustered/Cluster-steady", "ArrivalHintsRole"),
     "figures": ("clustered/Cluster-cheap", "FiguresRole"),
     "redshift": ("clustered/Consumption", "RedshiftRole"),
+    "job": ("clustered/Cluster-asleep", "JobsRole"),
     "emr job": ("clustered/Consumption", "EmrServerlessJobRole"),
     "firehose": ("clustered/Consumption", "FirehoseclicksRole"),
     "firehose of a stream": ("clustered/Consumption", "FirehoseordersRole"),
     "quicksight": ("clustered/Consumption", "QuickSightRole"),
     "notebook": ("clustered/Consumption", "SageMakerRole"),
     "lake formation": ("clustered/Consumption", "LakeFormationRole"),
+    "snowflake volume": ("clustered/Consumption", "SnowflakeVolumeRole"),
+    "snowflake catalog": ("clustered/Consumption", "SnowflakeCatalogRole"),
+    "databricks storage": ("clustered/Consumption", "DatabricksStorageRole"),
+    "databricks catalog": ("clustered/Consumption", "DatabricksCatalogRole"),
     "flow log": ("clustered/Network", "NetworkFlowLogIAMRole"),
     "deploy pipeline": ("Pipeline", "PipelineRole"),
     "synth build": ("Pipeline", "PipelineBuildSynthCdkBuildProjectRole"),
@@ -62,7 +67,16 @@ THINGS = {
     "log steady:agent": ("Cluster-steady", "AgentLog"),
     "log network:flow": ("Network", "NetworkFlowLogGroup"),
 }
+UNITY_CATALOG = "arn:aws:iam::414351767826:role/unity-catalog-prod-UCMasterRole-14S5ZJVKOTYTL"
+GOVERNED = "polynya-clustered-governed-query"
+# Who takes roles from outside of the account, and may do everything there.
+OUTSIDE = {
+    "user of snowflake": SNOWFLAKE,
+    "another user of snowflake": f"{SNOWFLAKE}2",
+    "unity catalog": UNITY_CATALOG,
+}
 BY_DEFAULT = {"aws:SecureTransport": "true"}
+STORAGE_ROLE = "polynya-clustered-databricks-storage"
 STORAGE = "arn:aws:s3:::clustered-storage-"
 EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 BOUNDARY = {
@@ -133,6 +147,12 @@ class Asked:
         if name == "analyst":
             policy = self.account.managed["clustered/Consumption", "polynya-clustered-query"]
             return Principal(f"arn:aws:iam::{ACCOUNT}:user/ana", ACCOUNT, {"query": policy})
+        if name == "governed analyst":
+            policy = self.account.managed["clustered/Consumption", GOVERNED]
+            return Principal(f"arn:aws:iam::{ACCOUNT}:user/ana", ACCOUNT, {"query": policy})
+        if name in OUTSIDE:
+            arn = OUTSIDE[name]
+            return Principal(arn, arn.split(":")[4], {"all": EVERYTHING})
         return self.account.roles[self.arn(*ROLES[name])]
 
     def resources(self, on: str) -> list[str]:
@@ -193,6 +213,23 @@ class Asked:
             "of a launch": {"ec2:CreateAction": "RunInstances"},
             "passed to emr": {"iam:PassedToService": "emr-serverless.amazonaws.com"},
             "passed to ec2": {"iam:PassedToService": "ec2.amazonaws.com"},
+            "volume's id": {"sts:ExternalId": "ACME_SFCRole=2_volume/a1="},
+            "catalog's id": {"sts:ExternalId": "ACME_SFCRole=2_catalog/b2="},
+            "account of databricks": {"sts:ExternalId": "0a1b2c3d-0000-4000-8000-000000000000"},
+            "another account of databricks": {
+                "sts:ExternalId": "9a1b2c3d-0000-4000-8000-000000000000"
+            },
+            "as itself": {"aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/{STORAGE_ROLE}"},
+            "below shop_clustered": {"s3:prefix": "shop_clustered_internal/users_internal/"},
+            "below sales_clustered": {"s3:prefix": "sales_clustered_internal/orders_internal/"},
+            "own statement": {
+                "aws:userid": "AROA1:i-1",
+                "redshift-data:statement-owner-iam-userid": "AROA1:i-1",
+            },
+            "statement of another": {
+                "aws:userid": "AROA1:i-1",
+                "redshift-data:statement-owner-iam-userid": "AROA1:i-2",
+            },
             "plain http": {"aws:SecureTransport": "false"},
             "for our account": {"aws:SourceAccount": ACCOUNT},
             "for another account": {"aws:SourceAccount": "999"},
@@ -253,6 +290,12 @@ def statement(assembly: Assembly, path: str, sid: str) -> tuple[dict[str, Templa
         ("Gateway", "Commands", {"Resource": "*"}, "network agent: s3:GetObject on landing"),
         ("Gateway", "Groups", {"Resource": "*"}, "SetDesiredCapacity on group gateway"),
         ("Consumption", "ReadTables", {"Resource": "*"}, "analyst: s3:GetObject on landing"),
+        ("Consumption", "ChangeNoTable", {"Effect": "Allow"},
+         "snowflake catalog: glue:DeleteTable"),
+        ("Consumption", "ChangeNoFile", {"Effect": "Allow"}, "snowflake volume: s3:DeleteObject"),
+        ("Consumption", "ListTables", {"Condition": {}}, "(below sales_clustered)"),
+        ("Cluster-steady", "MirrorToRedshift", {"Resource": "*"}, "redshift-data:ExecuteStatement"),
+        ("Cluster-steady", "FollowOwnStatements", {"Condition": {}}, "(statement of another)"),
         ("Storage", "ConditionalWritesOnly", {"Effect": "Allow"}, "orders.json ():"),
         ("Storage", "ConditionalWritesOnly", {"Action": "s3:GetObject"}, "administrator: s3:Put"),
         ("Cluster-cheap", "CatalogTables", {"Action": "glue:GetTable"}, "allowed by nothing"),

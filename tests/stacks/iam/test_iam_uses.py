@@ -28,7 +28,12 @@ WHO = {
     "arrivalhintsrole": "arrival hints",
     "figuresrole": "figures",
     "redshiftrole": "redshift",
+    "snowflake-volume": "outside files",
+    "snowflake-catalog": "snowflake catalog",
+    "databricks-storage": "outside files",
+    "databricks-catalog": "databricks catalog",
     "emrserverlessjobrole": "emr job",
+    "jobsrole": "job",
     "firehoseclicksrole": "firehose",
     "firehoseordersrole": "firehose",
     "quicksightrole": "analyst",
@@ -40,6 +45,7 @@ WHO = {
 FUNCTIONS = CONSTRUCTS / "functions"
 CODE = {
     "node": [ROOT / "runtime" / "polynya"],
+    "job": [ROOT / "runtime" / "polynya"],
     "network agent": [ROOT / "runtime" / "polynya"],
     "fallback": [FUNCTIONS / "spot_fallback"],
     "wake": [FUNCTIONS / "wake" / "handler.py", FUNCTIONS / "wake" / "own_landing.py"],
@@ -62,7 +68,7 @@ def granted(account: DeployedAccount) -> set[tuple[str, str]]:
     documents = {("analyst", str(key)): document for key, document in account.managed.items()}
     for arn, role in account.roles.items():
         name = arn.rpartition("/")[2]
-        if name.startswith("clustered-"):
+        if name.startswith(("clustered-", "polynya-clustered-")):
             (who,) = [who for part, who in WHO.items() if part in name]
             documents |= {(who, f"{arn} {key}"): value for key, value in role.policies.items()}
     for (who, _), document in documents.items():

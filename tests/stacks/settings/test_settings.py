@@ -22,7 +22,14 @@ from stacks.settings.consumption import (
     RedshiftSettings,
 )
 from stacks.settings.loader import load_deployment
+from stacks.settings.mirrors import MirrorTargetSettings, RedshiftTargetSettings
 from stacks.settings.network import ExistingVpc, NetworkSettings
+from stacks.settings.readers import (
+    DatabricksSettings,
+    LakeGrantSettings,
+    OutsideTrustSettings,
+    SnowflakeSettings,
+)
 from stacks.settings.stage import (
     BucketSettings,
     CatalogSettings,
@@ -392,6 +399,8 @@ def test_the_page_names_every_setting_and_its_examples_are_right(tmp_path: Path)
     models += (StreamSourceSettings, KinesisSourceSettings, MskSettings, SourceBucketSettings)
     models += (SecretSettings, BrokerSettings, CaptureSourceSettings, DatabaseSettings)
     models += (RedshiftSettings, EmrServerlessSettings, FirehoseSettings, QuickSightSettings)
+    models += (SnowflakeSettings, DatabricksSettings, OutsideTrustSettings, LakeGrantSettings)
+    models += (MirrorTargetSettings, RedshiftTargetSettings)
     names = {name for model in models for name in model.model_fields}
     assert {name for name in names if not re.search(rf"\b{name}\b", page)} == set()
     pages = page + (ROOT / "docs" / "cluster.md").read_text()

@@ -15,6 +15,7 @@ from typing import Final
 from polynya.cluster.coordination.documents import Document, Name, Text
 from polynya.engine.listing import outermost
 from polynya.formats.files import start_of
+from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_kinds import Task
@@ -66,7 +67,7 @@ def _starts(task: Task, landing: S3Location) -> Iterator[str]:
     elif isinstance(task, StorageTask):
         for start in _read_by(task):
             yield landing.key(start)
-    else:
+    elif not isinstance(task, ConnectedMirror):
         yield landing.key(f"{task.place}/")
         if isinstance(task, StreamingLanding):
             yield from _source(task, landing)

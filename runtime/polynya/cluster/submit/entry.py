@@ -1,6 +1,6 @@
 """The script that starts a job in EMR Serverless or Glue: it becomes `polynya`.
 
-Users copy this file to S3 alone, so the script may need only Python. The service has another
+It lies alone in S3, so the script may need only Python. The service has another
 version of Spark than the package was tested with, so the script removes the service's Spark from
 the environment, and the package starts its own.
 """

@@ -14,6 +14,7 @@ from typing_extensions import override
 from polynya.cluster.messages import Inbox, RunEnded, RunHandle, Workers
 from polynya.cluster.submit.following import SeenBacklog, SubmittedRun
 from polynya.cluster.submit.processes import ProcessRuns, Submission, arguments_of
+from polynya.cluster.submit.services import completed, is_of_stage
 from polynya.cluster.unit import JobKey
 from polynya.engine.backlog import Backlog
 from polynya.engine.commands.unit_command import UnitCommand
@@ -21,6 +22,7 @@ from polynya.engine.commands.unread import UnreadFiles, unread_files
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.engines import EmrServerlessEngine, Engine, Submitted, cluster_of
+from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.config.task import StorageTask
@@ -116,10 +118,10 @@ class RoutedWorkers(Workers):
     def start(
         self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None
     ) -> RunHandle:
-        # Streams and databases are landed here: that takes little work and never ends. Tables that
-        # read their stream themselves stay here, too: a job in AWS ends when its work is done, and
-        # starts again only when files land.
-        if isinstance(task, StreamingLanding | ConnectedCapture):
+        # Streams and databases are landed here, and mirrors kept: little work that never ends.
+        # Tables that read their stream themselves stay here, too: a job in AWS ends when its work
+        # is done, and starts again only when files land.
+        if isinstance(task, StreamingLanding | ConnectedCapture | ConnectedMirror):
             return self._here.start(job, task, run, backlog, epoch)
         engine = task.engine or self._target.engine
         if isinstance(task, DirectTask) and isinstance(engine, Submitted):
@@ -161,8 +163,7 @@ class RoutedWorkers(Workers):
         arguments += ("--once",) if in_aws else ("--base", str(place.base))
         if isinstance(engine, Submitted):
             _refuse_unreachable(engine, job, target, place)
-            _refuse_unnamed(engine, job)
-            runs = self._services(engine, target.aws)
+            runs = self._services(_named_here(engine, job), target.aws)
         else:
             runs = self._processes
         return Submission(
@@ -180,6 +181,14 @@ class RoutedWorkers(Workers):
             unread=_unread_of(target, task, job),
             away=in_aws,
         )
+
+
+def _named_here(engine: Submitted, job: JobKey) -> Submitted:
+    """The engine, whole; raises ConfigError where the machine does not name it, or its code."""
+    if is_of_stage(engine):
+        return completed(engine, job.task)
+    _refuse_unnamed(engine, job)
+    return engine
 
 
 def _refuse_unnamed(engine: Submitted, job: JobKey) -> None:

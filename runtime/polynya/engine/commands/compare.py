@@ -22,6 +22,7 @@ from polynya.capture.source import SourceDatabase, SourceTable
 from polynya.engine.answers import Answers, stream_embedded
 from polynya.engine.commands.captures import readers_of
 from polynya.engine.inventory import ProjectTable, inventory
+from polynya.lake.fold.live_views import columns_of
 from polynya.lake.read import inspect
 from polynya.lake.read.inspect import shape
 from polynya.lake.read.query import Statement
@@ -34,7 +35,6 @@ from polynya.model.loader import LoadedProject
 from polynya.model.names import quote, quote_path
 from polynya.model.types import DataType
 from polynya.query.translate import NotEmbeddedError
-from polynya.query.views import columns_of
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
 

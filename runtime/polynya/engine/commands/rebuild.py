@@ -119,9 +119,7 @@ def recreate(
 
 def _views(dataset: ResolvedDataset) -> list[str]:
     """The views that show columns which are gone; the first copy makes them again."""
-    names = dataset.relations
-    views = [names.view, names.history_view, names.changes_view, names.headers_view]
-    return [f"{names.schema}.{view}" for view in views if view is not None]
+    return [f"{dataset.relations.schema}.{view}" for view in dataset.relations.views]
 
 
 def configure(context: EngineContext, planned: PlannedDataset) -> bool:

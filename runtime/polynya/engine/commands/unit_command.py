@@ -48,7 +48,7 @@ def execute(context: EngineContext, task: Task, unit: str, command: UnitCommand)
     Raises what the commands raise, and OperationError when it does not apply to the unit.
     """
     if not isinstance(task, StorageTask):
-        raise UNIT_REQUEST_REFUSED(where=unit, why="a landing has no table")
+        raise UNIT_REQUEST_REFUSED(where=unit, why="only tasks of tables have one")
     datasets = _datasets(context, task, unit, command)
     if not datasets:
         lacks = f"no dataset `{command.dataset}`" if command.dataset else "no dataset yet"

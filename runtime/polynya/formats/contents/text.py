@@ -20,7 +20,7 @@ from typing_extensions import override
 from polynya.formats import limits
 from polynya.formats.contents.decoded import Decoded, Decoder, Item, OneByOne, too_many
 from polynya.formats.errors import RecordError, TooLargeError
-from polynya.formats.records.csv import Dialect, fields, pieces
+from polynya.formats.records.csv import CsvDialect, fields, pieces
 from polynya.formats.records.json import first_twice, parse_object, parse_value
 from polynya.formats.records.sizes import check_values
 from polynya.model.config.stream_content import (
@@ -40,7 +40,7 @@ class SeparatedDecoder(OneByOne):
         self.is_text = content.infer_types
         self._header = content.header
         self._duplicates = content.duplicate_header
-        self._dialect = Dialect(
+        self._dialect = CsvDialect(
             delimiter=content.delimiter_character,
             null_value=content.null_value,
             quote=content.quote_character,

@@ -47,13 +47,15 @@ _NO_LIMITS = BatchLimits(1 << 62, 1 << 62)
 class NativeSplits(SplitReader):
     """Reads splits of a dataset, whose columns are assumed to be those of `types`.
 
-    `schema` is what comes of `types`: the columns in the order of the table.
+    `schema` is what comes of `types`: the columns in the order of the table. `load`: the records
+    are those of a full load, else they are changes.
     """
 
     store: ObjectStore
     dataset: ResolvedDataset
     schema: Mapping[str, DataType]
     types: ColumnTypes
+    load: bool = True
 
     @override
     def read(self, split: Split, tell: Tell) -> Iterator[pa.RecordBatch]:
@@ -86,6 +88,7 @@ class _Reading:
     refused: str | None = None
     newest: int | None = None
     copied_to: str | None = None
+    unparsed: int = 0
     news: dict[str, DataType] = field(default_factory=dict)
     keys: KeyWatch = field(default_factory=KeyWatch)
 
@@ -99,6 +102,7 @@ class _Reading:
             newest=self.newest,
             copied_to=self.copied_to,
             keys=self.keys.range,
+            unparsed=self.unparsed,
         )
 
     def rows(self, file: BinaryIO) -> Iterator[pa.RecordBatch]:
@@ -133,7 +137,7 @@ class _Reading:
     def _placed(self, chunk: ColumnarRecords) -> pa.RecordBatch:
         splits = self.splits
         places = places_of(
-            chunk.columns, splits.schema, splits.dataset, count=chunk.count, load=True
+            chunk.columns, splits.schema, splits.dataset, count=chunk.count, load=splits.load
         )
         rows = rows_of_chunk(chunk, places, splits.dataset.events.keys, self._schema)
         self.records += chunk.count
@@ -148,6 +152,7 @@ class _Reading:
         batch = self._typed(buffer)
         if batch is None:
             return
+        self.unparsed += batch.unparsed
         newest = pc.max(batch.rows.column("__ts").cast(pa.int64())).as_py()
         for rows in rows_of_batch(batch, self._schema):
             self._see(rows, newest)
@@ -156,7 +161,7 @@ class _Reading:
     def _typed(self, buffer: RecordBuffer) -> DatasetBatch | None:
         """The records as a batch; None when its columns are others than was assumed."""
         splits, kind = self.splits, self._kind
-        batch = to_batch(buffer, splits.dataset, splits.types, self._builder, load=True)
+        batch = to_batch(buffer, splits.dataset, splits.types, self._builder, load=splits.load)
         if kind.declares_types or splits.types.known:
             self.refused = self.refused or unforeseen(batch, splits.schema)
         elif kind.builder is text_builder:
@@ -181,7 +186,7 @@ class _Reading:
         """Join the types that these records would have by themselves with what is assumed."""
         splits = self.splits
         alone = replace(splits.types, observed={})
-        batch = to_batch(buffer, splits.dataset, alone, self._builder, load=True)
+        batch = to_batch(buffer, splits.dataset, alone, self._builder, load=splits.load)
         for name, kind in batch.schema.items():
             assumed = self.news.get(name, splits.schema.get(name, Void()))
             both = joined(assumed, kind)
@@ -208,4 +213,4 @@ class _Reading:
     @property
     def _schema(self) -> pa.Schema:
         placed = bool(self.splits.dataset.events.sequence_by)
-        return task_schema(self.splits.schema, placed=placed)
+        return task_schema(self.splits.schema, placed=placed, timed=not self.splits.load)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.batch import NO_ORDER, DatasetBatch
+from polynya.formats.batch import NO_ORDER, TIMESTAMP_UTC, DatasetBatch
 from polynya.formats.columnar import Places
 from polynya.formats.loads import in_fields, rejected_rows
 from polynya.formats.native.columnar import ColumnarRecords
@@ -23,6 +23,8 @@ def rows_of_chunk(
     if "__ci" in schema.names:
         columns["__ci"] = _default(places.identifiers, chunk.count)
         columns["__tail"] = places.tails
+    if "__ts" in schema.names:
+        columns["__ts"] = places.times.cast(TIMESTAMP_UTC)
     return in_fields(columns, chunk.count, schema)
 
 

@@ -1,4 +1,4 @@
-"""The plan of a native load: where files are split, and which columns they have.
+"""The plan of a native load or large copy: where files are split, and their columns.
 
 Parquet, ORC and Avro files declare their columns. Of JSON and CSV the planner reads a first piece,
 and the reports of the tasks correct what that piece did not show.
@@ -285,11 +285,12 @@ def _planned(request: ReadRequest, cut: _LoadCut) -> SplitPlan | str:
         declared=types.evolving.columns,
         progress=cut.progress,
         rejected=tuple(cut.rejected),
-        reader=NativeSplits(request.store, dataset, schema, types),
+        reader=NativeSplits(request.store, dataset, schema, types, load=request.load),
         met=met,
+        load=request.load,
     )
 
 
 def _sampled(request: ReadRequest) -> DatasetBatch:
     """The first records, with their columns and what they change in those that are known."""
-    return read_native(replace(request, limits=_SAMPLE, load=True))
+    return read_native(replace(request, limits=_SAMPLE))

@@ -43,7 +43,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class CsvDialect:
     """How fields are written.
 
     Attributes:
@@ -66,7 +66,7 @@ class Dialect:
     null_words: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, delivery: Delivery, *, null_words: frozenset[str] = frozenset()) -> Dialect:
+    def of(cls, delivery: Delivery, *, null_words: frozenset[str] = frozenset()) -> CsvDialect:
         """The dialect of a replication service, as the settings of a task name it.
 
         `null_words` are those that the service writes unless somebody tells it something else.
@@ -79,7 +79,7 @@ class Dialect:
         return bare == (self.null_value or "") or bare in self.null_words
 
 
-def pieces(file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0) -> Iterator[bytes]:
+def pieces(file: BinaryIO, dialect: CsvDialect | None = None, *, skip: int = 0) -> Iterator[bytes]:
     """Split at line ends outside quotes, one piece a record; blank lines and comments are none.
 
     Args:
@@ -94,13 +94,13 @@ def pieces(file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0) -> 
 
 
 def placed_pieces(
-    file: BinaryIO, dialect: Dialect | None = None, *, skip: int = 0, begin: int = 0
+    file: BinaryIO, dialect: CsvDialect | None = None, *, skip: int = 0, begin: int = 0
 ) -> Iterator[tuple[int, bytes]]:
     """The same, each with the byte at which it begins; the first one not before `begin`.
 
     Iterating raises TooLargeError.
     """
-    dialect = dialect or Dialect()
+    dialect = dialect or CsvDialect()
     quote, comment = dialect.quote.encode(), dialect.comment.encode()
     held: list[bytes] = []
     end = file.seek(begin) if begin else 0
@@ -125,7 +125,7 @@ def placed_pieces(
         yield begin, b"".join(held).rstrip(b"\r\n")
 
 
-def _count(line: bytes, quote: bytes, dialect: Dialect) -> int:
+def _count(line: bytes, quote: bytes, dialect: CsvDialect) -> int:
     """How many quotes of a line are not escaped."""
     if dialect.escape and quote in line:
         line = _escaped(dialect.escape).sub(b"", line)
@@ -137,7 +137,7 @@ def _escaped(escape: str) -> re.Pattern[bytes]:
     return re.compile(re.escape(escape.encode()) + b".", re.DOTALL)
 
 
-def fields(piece: bytes, dialect: Dialect) -> list[str | None]:
+def fields(piece: bytes, dialect: CsvDialect) -> list[str | None]:
     """The fields of one record, None where NULL.
 
     Raises:
@@ -156,7 +156,7 @@ def fields(piece: bytes, dialect: Dialect) -> list[str | None]:
     return [None if field == null or field in words else field for field in found]
 
 
-def _marked_fields(text: str, dialect: Dialect) -> list[str | None]:
+def _marked_fields(text: str, dialect: CsvDialect) -> list[str | None]:
     grammar = _grammar(dialect)
     found: list[str | None] = []
     for match in grammar.field.finditer(text):
@@ -195,7 +195,7 @@ class _Grammar:
 
 
 @lru_cache(maxsize=16)
-def _grammar(dialect: Dialect) -> _Grammar:
+def _grammar(dialect: CsvDialect) -> _Grammar:
     delimiter, quote, escape = map(re.escape, (dialect.delimiter, dialect.quote, dialect.escape))
     pair = f"|{escape}." if escape else ""
     inner = "" if dialect.bare_quotes else quote
@@ -210,7 +210,7 @@ def _grammar(dialect: Dialect) -> _Grammar:
     return _Grammar(re.compile(field, re.DOTALL), escaped)
 
 
-def column_names(piece: bytes, dialect: Dialect) -> list[str]:
+def column_names(piece: bytes, dialect: CsvDialect) -> list[str]:
     """The names of a header line. Raises UnreadableFileError: broken, one twice, or too many."""
     try:
         names = [
@@ -226,7 +226,7 @@ def column_names(piece: bytes, dialect: Dialect) -> list[str]:
     return names
 
 
-def header_names(piece: bytes, dialect: Dialect) -> list[str]:
+def header_names(piece: bytes, dialect: CsvDialect) -> list[str]:
     """The names of the header line of a replication service, whose files may have none.
 
     Raises:
@@ -263,7 +263,7 @@ class CsvLayout:
         skip_lines: lines before the header line, or before the first record.
     """
 
-    dialect: Dialect
+    dialect: CsvDialect
     names: tuple[str, ...] | None = None
     skip_lines: int = 0
 
@@ -273,7 +273,7 @@ class CsvLayout:
         said = dataset.landing.delivery
         # An escape that is the quote itself says what RFC 4180 says anyway.
         escape = said.escape if said.escape != said.quote_character else None
-        dialect = Dialect(
+        dialect = CsvDialect(
             delimiter=said.delimiter_character,
             null_value=said.null_value,
             quote=said.quote_character,
@@ -336,7 +336,7 @@ def refuse_other_delimiter(file: BinaryIO, layout: CsvLayout) -> None:
         )
 
 
-def _other_delimiter(line: bytes, dialect: Dialect) -> tuple[int, str] | None:
+def _other_delimiter(line: bytes, dialect: CsvDialect) -> tuple[int, str] | None:
     """How many fields a line has with another usual delimiter, and which makes most of them."""
     counts = []
     for delimiter in _DELIMITERS.keys() - {dialect.delimiter, dialect.quote, dialect.escape}:
@@ -349,7 +349,7 @@ def _other_delimiter(line: bytes, dialect: Dialect) -> tuple[int, str] | None:
 
 
 def _records(
-    prefix: bytes, names: Sequence[str], rows: Iterator[bytes], dialect: Dialect
+    prefix: bytes, names: Sequence[str], rows: Iterator[bytes], dialect: CsvDialect
 ) -> Iterator[RawRecord]:
     for piece in rows:
         raw = prefix + piece
@@ -359,7 +359,7 @@ def _records(
             yield raw, error
 
 
-def _record(names: Sequence[str], piece: bytes, dialect: Dialect) -> dict[str, Any]:
+def _record(names: Sequence[str], piece: bytes, dialect: CsvDialect) -> dict[str, Any]:
     row = fields(piece, dialect)
     if len(row) != len(names):
         problem = f"{len(row)} fields, the table has {len(names)} columns"

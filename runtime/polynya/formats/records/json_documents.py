@@ -196,7 +196,12 @@ def refuse_document(file: BinaryIO) -> None:
     """
     head = file.read(_FIRST_BYTES)
     text = head.removeprefix(_BOM).lstrip(_BLANK.encode())
-    line, end, _ = text.partition(b"\n")
+    line, end, rest = text.partition(b"\n")
+    if not rest.strip() and _has_several(line):
+        raise UnreadableFileError(
+            "objects that follow each other on one line, not one object per line; "
+            "`record_path: $` under `landing` reads each as a record"
+        )
     may_be = text.startswith(b"[") or (text.startswith(b"{") and bool(end) and not _is_json(line))
     if may_be:
         head += file.read(_HEAD_BYTES)
@@ -211,6 +216,18 @@ def _is_json(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _has_several(line: bytes) -> bool:
+    """Whether one object follows another, as Firehose writes records without a delimiter."""
+    if not line.startswith(b"{") or line.count(b"{") == 1 or _is_json(line):
+        return False
+    text = line.decode("utf-8", "replace")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return text[end:].lstrip(_BLANK).startswith("{")
 
 
 def _document(head: bytes) -> str | None:

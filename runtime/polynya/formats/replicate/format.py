@@ -22,7 +22,7 @@ from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart, FileProgr
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.files import Discovery, Folders, by_kind, full_load_of, sorted_out, unread
 from polynya.formats.opening import landed_file
-from polynya.formats.records.csv import Dialect, fields, pieces
+from polynya.formats.records.csv import CsvDialect, fields, pieces
 from polynya.formats.records.openers import opener_of
 from polynya.formats.replicate import order
 from polynya.formats.replicate.batches import DescribedBatch, to_batch
@@ -223,7 +223,9 @@ class _Again:
         found = self._metadata[file]
         if found is not None:
             return found
-        return Metadata((), self._known, (), {}, Dialect.of(self._dataset.landing.delivery), None)
+        return Metadata(
+            (), self._known, (), {}, CsvDialect.of(self._dataset.landing.delivery), None
+        )
 
 
 def _csv_records(raw: bytes, metadata: Metadata) -> list[dict[str, Any]]:

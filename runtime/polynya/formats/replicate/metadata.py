@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.opening import source_of
-from polynya.formats.records.csv import Dialect
+from polynya.formats.records.csv import CsvDialect
 from polynya.formats.records.json import parse_object
 from polynya.formats.replicate.tables import metadata_path
 from polynya.model.config.settings import Delivery
@@ -94,7 +94,7 @@ class Metadata:
     types: Mapping[str, DataType]
     keys: tuple[str, ...]
     bits: Mapping[str, int]
-    dialect: Dialect
+    dialect: CsvDialect
     records: int | None
 
 
@@ -193,8 +193,8 @@ def _keys(columns: Sequence[_Column]) -> tuple[str, ...]:
     return tuple(column.name for column in keys)
 
 
-def _dialect(options: Any, delivery: Delivery) -> Dialect:
-    settings = Dialect.of(delivery)
+def _dialect(options: Any, delivery: Delivery) -> CsvDialect:
+    settings = CsvDialect.of(delivery)
     if not isinstance(options, dict):
         return settings
     delimiter = options.get("fieldDelimiter", settings.delimiter)
@@ -211,7 +211,7 @@ def _dialect(options: Any, delivery: Delivery) -> Dialect:
         value = options.get(option)
         if value is not None and str(value) not in allowed:
             raise _unsupported(option, value)
-    return Dialect(delimiter, null)
+    return CsvDialect(delimiter, null)
 
 
 def _whole(value: Any, what: str) -> int | None:

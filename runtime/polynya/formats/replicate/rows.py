@@ -20,7 +20,7 @@ from pyarrow import parquet
 from polynya.formats.batch import NO_ORDER, Rejected
 from polynya.formats.errors import RecordError, UnreadableFileError
 from polynya.formats.records.columnar import OpenedFile, RawRecord
-from polynya.formats.records.csv import Dialect, fields, pieces
+from polynya.formats.records.csv import CsvDialect, fields, pieces
 from polynya.formats.records.json import lines
 from polynya.formats.records.openers import opener_of
 from polynya.formats.replicate.metadata import HEADER_COLUMNS, HEADER_PREFIX, Metadata
@@ -55,7 +55,7 @@ def _rows_of(file: BinaryIO, metadata: Metadata, *, has_header: bool) -> Iterato
 def _is_header(first: bytes, metadata: Metadata) -> bool:
     """Whether a line has the names, each alone or with its type after a colon."""
     try:
-        row = fields(first, Dialect(metadata.dialect.delimiter))
+        row = fields(first, CsvDialect(metadata.dialect.delimiter))
     except RecordError:
         return False
     # A type such as NUMERIC(10,2) may have been written without quotes around its comma.
@@ -69,7 +69,7 @@ def _names(row: list[str | None], metadata: Metadata) -> bool:
     )
 
 
-def _joined(row: list[str | None], dialect: Dialect) -> list[str | None]:
+def _joined(row: list[str | None], dialect: CsvDialect) -> list[str | None]:
     """Fields of a header line, with those put together that a comma inside brackets split."""
     joined: list[str | None] = []
     for field in row:

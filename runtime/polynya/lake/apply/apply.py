@@ -78,6 +78,11 @@ class StagedApply:
     add: Sequence[DataFile] = ()
     removal: Removal = Removal(None)  # noqa: RUF009
 
+    @property
+    def paths(self) -> set[str]:
+        """Locations of the files."""
+        return {one.path for one in self.add} | {one.path for one in self.removal.deletes}
+
 
 class Applier(ABC):
     """Folds all Changes of the current snapshot, and those of `fresh`, into Current and Prior."""
@@ -118,6 +123,7 @@ class Applier(ABC):
         started = time.monotonic()
         with target.applying():
             target.take_over()
+            target.refuse_lost_columns()
             # Not before: no batch changes the columns while an apply is at work.
             with (
                 ApplyRun.of(target, shape or target.stored_shape(), fresh) as run,
@@ -139,7 +145,7 @@ class Applier(ABC):
                 staged = self.stage(run, outcome)
                 with target.changing:
                     if seen != target.state.snapshot and not _still_holds(run, outcome):
-                        target.table.drop_files(file.path for file in staged.add)
+                        target.table.drop_files(staged.paths)
                         outcome = _without_purge(run, outcome)
                         staged = self.stage(run, outcome)
                     snapshot = self.commit(run, outcome, staged)

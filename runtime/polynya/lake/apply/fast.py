@@ -23,14 +23,23 @@ from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collect
 from polynya.lake.apply.folding import folded, linked_keys, pending_events
 from polynya.lake.apply.in_memory import fold_in_memory
 from polynya.lake.apply.key_index import KeyIndexes
-from polynya.lake.apply.removal import REWRITING, Removal, Rewriting, plan_removal
+from polynya.lake.apply.removal import (
+    REWRITING,
+    Removal,
+    RemovedFacts,
+    Rewriting,
+    plan_removal,
+    removed_by,
+)
 from polynya.lake.apply.run import ApplyRun, Folded
 from polynya.lake.fold import fold, stored
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.sql import timestamp_literal
+from polynya.lake.iceberg.deletes_by_tasks import DeletesByTasks
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.writing import PLACES, UnreadRowsError, stage
 from polynya.lake.spark.api import DataFrame
+from polynya.lake.spark.session import heap_bytes, is_local
 from polynya.model.headers import Partition
 from polynya.model.names import quote
 from polynya.model.types import Primitive
@@ -79,16 +88,20 @@ class FastApplier(Applier):
 
     def stage(self, run: ApplyRun, outcome: ApplyOutcome) -> StagedApply:
         """Write all files of the apply, and find how the rows go that it removes."""
-        deleted = outcome.versions.deleted if isinstance(outcome.versions, Collected) else None
-        places = _removed(run, outcome)
-        removal = plan_removal(run, places, deleted, self._rewriting)
-        try:
+        removal, add = _removal_by_tasks(run, outcome), []
+        if removal is not None:
             add = _stage(run, outcome, removal)
-        except UnreadRowsError as error:
-            # A later apply can rewrite them. `remove_orphan_files` deletes the files staged so far.
-            log.debug("position deletes in %s: %s", run.target.table.name, error)
-            removal = Removal(places)
-            add = _stage(run, outcome, removal)
+        else:
+            deleted = outcome.versions.deleted if isinstance(outcome.versions, Collected) else None
+            places = _removed(run, outcome)
+            removal = plan_removal(run, places, deleted, self._rewriting)
+            try:
+                add = _stage(run, outcome, removal)
+            except UnreadRowsError as error:
+                # A later apply can rewrite them. `remove_orphan_files` deletes what is staged.
+                log.debug("position deletes in %s: %s", run.target.table.name, error)
+                removal = Removal(places)
+                add = _stage(run, outcome, removal)
         if run.fresh is not None:
             add += stage(run.target.table, run.fresh.rejected, laid_out=False)
         return StagedApply(add, removal)
@@ -112,6 +125,7 @@ class FastApplier(Applier):
             add=staged.add,
             remove=[*_consumed(run), *outcome.keeping.remove, *staged.removal.files],
             removed=staged.removal.places,
+            deletes=staged.removal.deletes,
             drop=staged.removal.drop,
             summary=summary,
             since=run.snapshot,
@@ -225,30 +239,59 @@ def _with_late(run: ApplyRun, touched: _Touched) -> DataFrame:
     return others.drop("__oldest").unionByName(wide)
 
 
+def _removal_by_tasks(run: ApplyRun, outcome: ApplyOutcome) -> Removal | None:
+    """The deletes of an apply whose places would not fit into the driver; None when they do."""
+    changed = outcome.versions
+    if not isinstance(changed, Folded) or (run.fresh is not None and run.fresh.instead):
+        return None
+    spark = run.target.spark
+    on_cluster = not is_local(spark)
+    heap = heap_bytes(spark) if on_cluster else 0
+    by = removed_by(RemovedFacts(changed.figures.removed, heap, on_cluster))
+    writing = DeletesByTasks.of(run.target.table, run.snapshot) if by.tasks else by.reason
+    if isinstance(writing, str):
+        log.debug("the driver writes the deletes in %s: %s", run.target.table.name, writing)
+        return None
+    log.debug("tasks write the deletes in %s: %s", run.target.table.name, by.reason)
+    places = changed.rows.where("__drop").selectExpr(*_PLACE_OF_STORED)
+    others = _other_places(run, outcome)
+    if others:
+        # A version that is replaced may be a tombstone that is too old.
+        more = pa.concat_tables(others)
+        places = places.unionByName(spark.createDataFrame(more)).distinct()
+    deletes, drop = writing.write(places, changed.figures.removed)
+    return Removal(None, deletes=deletes, drop=drop)
+
+
 def _removed(run: ApplyRun, outcome: ApplyOutcome) -> pa.Table | None:
     """Places of all rows that go, None for none."""
-    removed = [outcome.purge.positions]
+    places = _other_places(run, outcome)
     if outcome.versions.figures.removed:
-        removed.append(_places(outcome.versions))
-    if run.fresh is not None and run.fresh.replayed is not None:
-        removed.append(run.fresh.replayed.places)
-    places = [places for places in removed if places is not None]
+        places.append(_places(outcome.versions).select(PLACES.names).cast(PLACES))
     if not places:
         return None
     # A version that is replaced may be a tombstone that is too old.
-    together = pa.concat_tables([table.select(PLACES.names).cast(PLACES) for table in places])
-    return together.group_by(PLACES.names).aggregate([])
+    return pa.concat_tables(places).group_by(PLACES.names).aggregate([])
+
+
+def _other_places(run: ApplyRun, outcome: ApplyOutcome) -> list[pa.Table]:
+    """Places of rows that go and are no replaced versions."""
+    removed = [outcome.purge.positions]
+    if run.fresh is not None and run.fresh.replayed is not None:
+        removed.append(run.fresh.replayed.places)
+    return [places.select(PLACES.names).cast(PLACES) for places in removed if places is not None]
+
+
+_PLACE_OF_STORED: Final = (
+    "__stored.part AS part", "__stored.file AS file_path", "__stored.pos AS pos",
+)  # fmt: skip
 
 
 def _places(changed: Folded | Collected) -> pa.Table:
     """Where the versions that are removed are stored: `part`, `file_path` string, `pos` int64."""
     if isinstance(changed, Collected):
         return changed.places
-    return (
-        changed.rows.where("__drop")
-        .selectExpr("__stored.part AS part", "__stored.file AS file_path", "__stored.pos AS pos")
-        .toArrow()
-    )
+    return changed.rows.where("__drop").selectExpr(*_PLACE_OF_STORED).toArrow()
 
 
 def _stage(run: ApplyRun, outcome: ApplyOutcome, removal: Removal) -> list[DataFile]:

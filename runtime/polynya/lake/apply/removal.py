@@ -200,7 +200,8 @@ log = logging.getLogger(__name__)
 class Removal:
     """What a step removes.
 
-    `places` are rows that get position deletes, None for none. `again` has the data files that are
+    `places` are rows that get position deletes, None for none; `deletes` are those that tasks have
+    written. `again` has the data files that are
     written again: those of each group become one. `drop` are delete files that nothing needs then.
     Other rows may join a group of up to `joining_bytes`: in a larger file they would widen the
     range of its keys.
@@ -211,6 +212,7 @@ class Removal:
     again: Sequence[Sequence[FileToRewrite]] = ()
     drop: Sequence[DeleteFile] = ()
     joining_bytes: int = 0
+    deletes: Sequence[DeleteFile] = ()
 
     @property
     def files(self) -> list[DataFile]:
@@ -236,6 +238,52 @@ class Removal:
             staged.append(write_live_rows(table, self.store, group, also))
         staged += (write_part(table, slot, some) for slot, some in left.items())
         return [file for file in staged if file is not None]
+
+
+#: What a place takes in the driver: its path as a text, twice for a moment, and two numbers.
+_PLACE_BYTES = 400
+#: The part of the driver's heap that is worth of places. Python holds them beside the heap, and a
+#: machine has about as much memory for it.
+_PART_OF_HEAP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFacts:
+    """How many rows a step removes, and what writes their deletes.
+
+    Attributes:
+        rows: versions that are replaced.
+        heap_bytes: most that the heap of the driver may grow to.
+        on_cluster: tasks run in executors.
+    """
+
+    rows: int
+    heap_bytes: int
+    on_cluster: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedBy:
+    """Whether tasks write the deletes of a step, and why."""
+
+    tasks: bool
+    reason: str
+
+
+def removed_by(facts: RemovedFacts) -> RemovedBy:
+    """Decide who writes the deletes of a step.
+
+    The driver also writes files again of which much is deleted, within its budget. Beside more rows
+    than fit there that budget is nothing: maintenance does that, with all executors.
+    """
+    size, limit = facts.rows * _PLACE_BYTES, facts.heap_bytes // _PART_OF_HEAP
+    if not facts.on_cluster:
+        return RemovedBy(tasks=False, reason="Spark works in this process")
+    if size <= limit:
+        return RemovedBy(tasks=False, reason=f"{facts.rows:,} places fit into the driver")
+    return RemovedBy(
+        tasks=True, reason=f"{facts.rows:,} places take {size:,} bytes of {limit:,} in the driver"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from uuid import uuid4
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.stored import AppliedRows
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.spark.api import DataFrame, Observation, functions
+from polynya.lake.spark.api import DataFrame, Observation, StorageLevel, functions
+from polynya.lake.spark.session import is_local
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import CopyState
 from polynya.lake.table.suspension import Replayed
@@ -64,6 +65,7 @@ class ApplyRun:
     snapshot: int
     fresh: CopyParts | None = None
     views: list[str] = field(default_factory=list)
+    kept: list[DataFrame] = field(default_factory=list)
     pin: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
@@ -83,6 +85,8 @@ class ApplyRun:
         trace: TracebackType | None,
     ) -> None:
         self.pin.close()
+        for frame in self.kept:
+            frame.unpersist()
         for name in self.views:
             self.target.spark.catalog.dropTempView(name)
 
@@ -103,8 +107,17 @@ class ApplyRun:
         return name
 
     def settle(self, frame: DataFrame) -> DataFrame:
-        """Compute a frame that is read several times; a cached one keeps a plan to analyse."""
-        return frame.localCheckpoint()
+        """Compute a frame that is read several times; a cached one keeps a plan to analyse.
+
+        On a cluster the rows can be computed again, so that a lost executor costs some tasks: a
+        local checkpoint would be lost with it, and the step too.
+        """
+        if is_local(self.target.spark):
+            return frame.localCheckpoint()
+        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        self.kept.append(kept)
+        kept.count()
+        return self.of_unknown_size(kept)
 
     def of_unknown_size(self, frame: DataFrame) -> DataFrame:
         """A settled frame without Spark's estimate of its size.
@@ -121,15 +134,25 @@ class ApplyRun:
     def settle_counting(
         self, frame: DataFrame, aggregates: Sequence[str]
     ) -> tuple[DataFrame, dict[str, Any]]:
-        """Settle a frame and return aggregates of its rows that the same pass has counted."""
+        """Settle a frame and return aggregates of its rows that the same pass has counted.
+
+        On a cluster the next pass counts them: a task that runs again would count twice.
+        """
+        if not is_local(self.target.spark):
+            rows = self.settle(frame)
+            return rows, _first(rows, aggregates)
         counted = Counted.over(frame, aggregates)
         rows = self.settle(counted.frame)
         seen = counted.read()
         if seen is None:
-            first = rows.selectExpr(*aggregates).first()
-            assert first is not None
-            seen = first.asDict()
+            seen = _first(rows, aggregates)
         return rows, seen
+
+
+def _first(rows: DataFrame, aggregates: Sequence[str]) -> dict[str, Any]:
+    counted = rows.selectExpr(*aggregates).first()
+    assert counted is not None, "an aggregate has a row"
+    return counted.asDict()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
-"""A large first load: tasks read the landed files, and their rows go straight to Current.
+"""A large first load, or a large copy of change files: tasks read the landed files.
 
-Nothing is shuffled. A check afterwards proves that all keys differ, from what the tasks saw or by
-reading the keys back. A load with a repeated key is copied in batches instead, which are folded.
+The rows of a load go straight to Current. Nothing is shuffled. A check afterwards proves that all
+keys differ, from what the tasks saw or by reading the keys back. A load with a repeated key is
+copied in batches instead, which are folded. The rows of change files go to Changes, as those of a
+batch that only appends do.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from polynya.formats.batch import NO_ORDER, BatchFacts, LoadedBatch
+from polynya.formats.batch import NO_ORDER, UNPARSED, BatchFacts, LoadedBatch
 from polynya.formats.loads import (
     KeyRange,
     Split,
@@ -39,9 +41,9 @@ from polynya.lake.iceberg.staged import staged_rows
 from polynya.lake.iceberg.writing import data_folder, stage, written_file
 from polynya.lake.spark.api import DataFrame, functions
 from polynya.lake.spark.tasks import TaskReports, rows_of_tasks
-from polynya.lake.table.books import booked, rows_by_partition, with_inserted
+from polynya.lake.table.books import booked, rows_by_partition, with_changes, with_inserted
 from polynya.lake.table.dataset import DatasetTable, change_columns
-from polynya.lake.table.ownership import agreed_keys
+from polynya.lake.table.ownership import agreed_keys, has_rows
 from polynya.lake.table.suspension import refuse_bad_records
 from polynya.model import headers as h
 from polynya.model.headers import Partition
@@ -59,9 +61,12 @@ _MAX_TASK_BYTES = 64 * 1024 * 1024
 #: Tasks for each core of a load that is not small.
 _TASKS_PER_CORE = 4
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Columns of a landed batch that are the same for all rows of a load.
-_SAME = {"__op": "'L'", "__position": "CAST(NULL AS STRING)", "__ts": "CAST(NULL AS TIMESTAMP)",
-         "__unsent": "CAST(NULL AS ARRAY<STRING>)"}  # fmt: skip
+#: Columns of a landed batch that are the same for all rows that tasks read.
+_SAME = {"__position": "CAST(NULL AS STRING)", "__unsent": "CAST(NULL AS ARRAY<STRING>)"}
+#: Those of a load.
+_LOADED = {"__op": "'L'", "__ts": "CAST(NULL AS TIMESTAMP)"}
+#: Those of changes: the settings say which are deletes.
+_CHANGED = {"__op": "CAST(NULL AS STRING)"}
 _GOES_TO_CURRENT = f"(__decided = 'L' AND {h.PARTITION} = '{Partition.CHANGES}')"
 
 
@@ -160,7 +165,8 @@ class _Job:
     def _landed(self, direct: Direct | None) -> DataFrame:
         """The rows of all splits, in the columns of a landed batch."""
         spark, plan = self.target.spark, self.plan
-        schema = task_schema(plan.schema, placed=bool(self.target.dataset.events.sequence_by))
+        placed = bool(self.target.dataset.events.sequence_by)
+        schema = task_schema(plan.schema, placed=placed, timed=not plan.load)
         work = TaskWork(
             plan.reader,
             tasks_of(plan.splits, spark.sparkContext.defaultParallelism),
@@ -170,7 +176,7 @@ class _Job:
             self.written,
         )
         read = rows_of_tasks(spark, len(work.tasks), work.rows, schema)
-        same = dict(_SAME)
+        same = _SAME | (_LOADED if plan.load else _CHANGED)
         if "__ci" not in schema.names:
             same |= {"__ci": f"'{NO_ORDER}'", "__tail": "CAST(NULL AS STRING)"}
         columns = {name: functions.expr(value) for name, value in same.items()}
@@ -198,13 +204,15 @@ def stage_load(
     shape = target.shape(plan.schema, keys, following)
     keeping = retention.before(target, shape, now)
     began = following.position.load_started_at or now
-    direct = _direct(target, plan, shape, keeping, began)
+    direct = _direct(target, plan, shape, keeping, began) if plan.load else None
     job = _Job(target, plan, shape, began, now)
-    loaded = to_current(job.rows(direct), _GOES_TO_CURRENT, keeping.now)
-    if keeping.state is not None:
-        loaded = retention.with_loaded_events(loaded, keeping.now)
+    rows = job.rows(direct)
+    if plan.load:
+        rows = to_current(rows, _GOES_TO_CURRENT, keeping.now)
+        if keeping.state is not None:
+            rows = retention.with_loaded_events(rows, keeping.now)
     with watched(plan, lambda: job.reports.all, tell):
-        files = stage(target.table, loaded.drop(*HELPERS), laid_out=True)
+        files = stage(target.table, rows.drop(*HELPERS), laid_out=plan.load)
     files += (
         written_file(
             target.table,
@@ -251,9 +259,12 @@ def _holds(target: DatasetTable, schema: Mapping[str, DataType]) -> bool:
 
 
 def forget_columns(target: DatasetTable) -> None:
-    """Drop the columns of attempts whose assumptions did not hold, if no file was ever copied."""
+    """Drop the columns of attempts whose assumptions did not hold, if no file was ever copied.
+
+    Files that left the landing zone are forgotten: then only the rows tell that some were.
+    """
     schema = target.known_schema()
-    if schema and not target.state.copy.position.files:
+    if schema and not target.state.copy.position.files and not has_rows(target):
         change_columns(target, {}, list(schema), of_empty=True)
 
 
@@ -404,7 +415,10 @@ def commit_load(
     following, summary = booked(
         target, batch, following, step="copy", out=out, quarantined=quarantined
     )
-    following = with_inserted(target, following, counts[Partition.CURRENT], now)
+    if plan.load:
+        following = with_inserted(target, following, counts[Partition.CURRENT], now)
+    else:
+        following = with_changes(target, following, counts[Partition.CHANGES])
     apply = None
     if kept:
         apply = replace(target.state.apply, retaining=staged.keeping.following(kept))
@@ -429,8 +443,11 @@ def _batch(
         facts=BatchFacts(
             newest=None if newest is None else _EPOCH + timedelta(microseconds=newest),
             copied_to=max(copied, default=None),
-            loads=bool(plan.splits),
+            loads=plan.load and bool(plan.splits),
         ),
         declared=plan.declared,
         met=plan.met,
+        of_load=plan.load,
+        unparsed=sum(report.unparsed for report in reports.values())
+        + sum(record.rule in UNPARSED for record in plan.rejected),
     )

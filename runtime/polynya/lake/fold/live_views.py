@@ -14,8 +14,9 @@ it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from polynya.lake.fold.fold import (
     TRUNCATED,
@@ -42,6 +43,8 @@ from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.headers import Partition
 from polynya.model.names import quote
+from polynya.model.promotion import storage_type
+from polynya.model.types import BINARY, BOOLEAN, STRING, TIMESTAMP, DataType
 
 #: Whether a pending event may be older than something that was copied before it.
 MAY_BE_LATE = f"{h.COPY_CHANGE_IDENTIFIER} IS NULL"
@@ -113,6 +116,21 @@ CURRENT_HEADERS: tuple[str, ...] = (
     h.MODIFIED_TIMESTAMP,
     h.CHANGE_IDENTIFIER,
 )
+#: Types of the header columns that a view may show next to the data.
+HEADER_TYPES: Final[Mapping[str, DataType]] = {
+    h.KEY_HASH: BINARY,
+    h.FROM_TIMESTAMP: TIMESTAMP,
+    h.TO_TIMESTAMP: TIMESTAMP,
+    h.TIMESTAMP: TIMESTAMP,
+    h.INSERTED_TIMESTAMP: TIMESTAMP,
+    h.MODIFIED_TIMESTAMP: TIMESTAMP,
+    h.WAS_CURRENT_FROM: TIMESTAMP,
+    h.WAS_CURRENT_TO: TIMESTAMP,
+    h.CHANGE_IDENTIFIER: STRING,
+    h.OPERATION: STRING,
+    "hdr__store": STRING,
+    "hdr__deleted": BOOLEAN,
+}
 _EVENT_HEADERS = (h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP, h.KEY_HASH, h.INSERTED_TIMESTAMP)
 #: Property of a published view that holds its definition.
 DEFINITION = "polynya.definition"
@@ -122,15 +140,22 @@ _DELETED = f"({is_delete()})"
 def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
     """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
     table = bridged(shape, table)
+    headers = _current_headers(dataset)
+    stored = current_stored_view(shape, table, headers)
     views = {
-        dataset.relations.view: _young_current(shape, table, _current_headers(dataset)),
+        dataset.relations.view: _young_current(shape, table, headers),
         dataset.relations.changes_view: changes_view(shape, table),
+        dataset.relations.current_stored_view: _young(
+            shape, stored, (*headers, *_deleted_flag(shape))
+        ),
     }
     if dataset.relations.headers_view is not None:
         views[dataset.relations.headers_view] = _young_current(shape, table, CURRENT_HEADERS)
     if shape.history:
         view = history_view(shape, table)
         views[dataset.relations.history_view] = _young(shape, view, HISTORY_COLUMNS)
+        stored = history_stored_view(shape, table)
+        views[dataset.relations.history_stored_view] = _young(shape, stored, HISTORY_COLUMNS)
     return views
 
 
@@ -149,21 +174,36 @@ def _current_headers(dataset: ResolvedDataset) -> tuple[str, ...]:
 def shown_headers(dataset: ResolvedDataset, shape: Shape) -> dict[str, tuple[str, ...]]:
     """The columns behind the data columns of each view, by the name of the view."""
     relations = dataset.relations
-    flags = ("hdr__deleted",) if shape.soft_delete and not shape.append_only else ()
+    flags = _deleted_flag(shape)
     views = {
         relations.view: (*_current_headers(dataset), *flags),
         relations.changes_view: (*_EVENT_HEADERS, "hdr__store"),
+        relations.current_stored_view: (*_current_headers(dataset), *flags),
     }
     if relations.headers_view is not None:
         views[relations.headers_view] = (*CURRENT_HEADERS, *flags)
     if shape.history:
         views[relations.history_view] = HISTORY_COLUMNS
+        views[relations.history_stored_view] = HISTORY_COLUMNS
     return views
 
 
+def columns_of(dataset: ResolvedDataset, shape: Shape, view: str) -> dict[str, DataType] | None:
+    """Names and types of the columns of a view in their order; None for an unknown view."""
+    headers = shown_headers(dataset, shape).get(view)
+    if headers is None or not shape.columns:
+        return None
+    types = {**shape.columns, **{name: HEADER_TYPES[name] for name in headers}}
+    return {name: storage_type(kind) for name, kind in types.items()}
+
+
+def _deleted_flag(shape: Shape) -> tuple[str, ...]:
+    return ("hdr__deleted",) if shape.soft_delete and not shape.append_only else ()
+
+
 def _young_current(shape: Shape, table: str, headers: Sequence[str]) -> str:
-    more = ("hdr__deleted",) if shape.soft_delete and not shape.append_only else ()
-    return _young(shape, current_view(shape, table, headers), (*headers, *more))
+    view = current_view(shape, table, headers)
+    return _young(shape, view, (*headers, *_deleted_flag(shape)))
 
 
 def _young(shape: Shape, view: str, headers: Sequence[str]) -> str:
@@ -194,6 +234,16 @@ def changes_view(shape: Shape, table: str) -> str:
         f"SELECT {columns}, upper({h.PARTITION}) AS hdr__store FROM {table} "
         f"WHERE {within(Partition.CHANGES, Partition.RETAINED)}"
     )
+
+
+def current_stored_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
+    """Current as of the last apply: a scan of one partition."""
+    if shape.append_only:
+        return current_view(shape, table, headers)
+    columns = [*map(quote, shape.data), *headers]
+    if shape.soft_delete:
+        columns.append(f"{_DELETED} AS hdr__deleted")
+    return f"SELECT {', '.join(columns)} FROM {table} WHERE {live_current(shape)}"
 
 
 def current_view(shape: Shape, table: str, headers: Sequence[str] = ()) -> str:
@@ -258,11 +308,8 @@ def history_view(shape: Shape, table: str) -> str:
     steps = [*_touched_events(shape, table, stored), *fold(shape, "events")]
     data = ", ".join(map(quote, shape.data))
     quiet = (
-        f"SELECT {data}, {h.KEY_HASH}, {h.FROM_TIMESTAMP}, {h.TO_TIMESTAMP}, "
-        f"upper({h.PARTITION}) AS hdr__store, {h.OPERATION}, {_DELETED} AS hdr__deleted, "
-        f"coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}) AS {h.WAS_CURRENT_FROM}, "
-        f"{h.WAS_CURRENT_TO}, "
-        f"{STORED_SEQUENCE} AS __seq FROM {table} s {_without_pending(shape)} WHERE {stored}"
+        f"SELECT {_version_columns(shape)}, {STORED_SEQUENCE} AS __seq "
+        f"FROM {table} s {_without_pending(shape)} WHERE {stored}"
     )
     folded = (
         f"SELECT {data}, {key_hash(shape)}, __from, __to, "
@@ -277,6 +324,25 @@ def history_view(shape: Shape, table: str) -> str:
         columns = ", ".join([data, *HISTORY_COLUMNS])
         return f"{with_clause(steps)} SELECT {columns} FROM versions"
     return f"{with_clause([*steps, *_runs(shape)])} {_coalesced(shape)}"
+
+
+def history_stored_view(shape: Shape, table: str) -> str:
+    """All stored versions, each as it is stored: a scan of two partitions, without coalescing."""
+    stored = within(Partition.CURRENT, Partition.PRIOR)
+    if shape.replaces:
+        stored += f" AND NOT ({shape.is_record()})"
+    return f"SELECT {_version_columns(shape)} FROM {table} WHERE {stored}"
+
+
+def _version_columns(shape: Shape) -> str:
+    """Select list of the columns of History over stored versions."""
+    data = ", ".join(map(quote, shape.data))
+    return (
+        f"{data}, {h.KEY_HASH}, {h.FROM_TIMESTAMP}, {h.TO_TIMESTAMP}, "
+        f"upper({h.PARTITION}) AS hdr__store, {h.OPERATION}, {_DELETED} AS hdr__deleted, "
+        f"coalesce({h.WAS_CURRENT_FROM}, {h.MODIFIED_TIMESTAMP}) AS {h.WAS_CURRENT_FROM}, "
+        f"{h.WAS_CURRENT_TO}"
+    )
 
 
 def _without_pending(shape: Shape) -> str:

@@ -13,11 +13,18 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from polynya.lake.errors import first_line, is_refusal, machine_error, refusal, unknown
+from polynya.lake.errors import (
+    first_line,
+    is_dropped,
+    is_refusal,
+    machine_error,
+    refusal,
+    unknown,
+)
 from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile, listed
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.api import CapturedException, Py4JJavaError
-from polynya.model.error_catalogue.lake import COMMIT_FAILED, SNAPSHOT_EXPIRED
+from polynya.model.error_catalogue.lake import COMMIT_FAILED, SNAPSHOT_EXPIRED, TABLE_DROPPED
 from polynya.model.headers import Partition
 from polynya.observe.trace import count, is_on, span
 
@@ -73,7 +80,8 @@ def commit_row_delta(table: IcebergTable, step: CommitStep) -> Committed:
 
     Raises ConflictError when another process changed the table since `based_on` (nothing changed,
     staged files are removed), StaleStepError when `since` has expired meanwhile, and
-    DependencyError when the outcome is unknown (staged files are kept: they may be live).
+    DependencyError when the outcome is unknown (staged files are kept: they may be live), and
+    OperationError when the table was dropped.
     """
     delta, java_files = (step.within or table.java).newRowDelta(), table.java_files()
     for file in step.add:
@@ -92,9 +100,7 @@ def commit_row_delta(table: IcebergTable, step: CommitStep) -> Committed:
         if step.within is not None:
             step.within.commitTransaction()
     except Py4JJavaError as error:
-        is_live = _is_live(table, step)
-        if is_refusal(error) or not is_live:
-            raise _explained(table, step, error, is_live=is_live) from error
+        _refuse_unless_live(table, step, error)
         log.warning("the commit of %s was made although the catalog reported an error", table.name)
     except CapturedException as error:
         if _NO_ANCESTOR not in str(error):
@@ -152,6 +158,15 @@ def _validate(table: IcebergTable, delta: Any, step: CommitStep) -> None:
     )
     if step.touched:
         delta.validateDataFilesExist(java_files.texts(step.touched))
+
+
+def _refuse_unless_live(table: IcebergTable, step: CommitStep, error: Py4JJavaError) -> None:
+    """Raise what a failed commit is called, unless the table holds the step all the same."""
+    if is_dropped(error):
+        raise TABLE_DROPPED(where=table.name, table=table.name) from error
+    is_live = _is_live(table, step)
+    if is_refusal(error) or not is_live:
+        raise _explained(table, step, error, is_live=is_live) from error
 
 
 def _is_live(table: IcebergTable, step: CommitStep) -> bool | None:

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -275,11 +275,17 @@ def create_namespaces(spark: SparkSession, paths: Iterable[str]) -> None:
 
 
 def create_table(
-    spark: SparkSession, quoted: str, *, comment: str, format_version: int = 2
+    spark: SparkSession,
+    quoted: str,
+    *,
+    comment: str,
+    format_version: int = 2,
+    allowed: Callable[[], None] = lambda: None,
 ) -> None:
     """Create an internal table with header columns only; data columns come with the first batch.
 
-    Version 2 of the format is what every engine reads (Athena cannot read 3).
+    `allowed` is called before it is made, and may refuse by raising. Version 2 of the format is
+    what every engine reads (Athena cannot read 3).
     """
     columns = ", ".join(
         f"{quote(header.name)} {header.type}{' NOT NULL' if header.name == PARTITION else ''}"
@@ -289,6 +295,7 @@ def create_table(
     properties = ", ".join(f"'{key}'='{value}'" for key, value in given.items())
     if spark.catalog.tableExists(quoted):
         return
+    allowed()
     with _creating:
         try:
             spark.sql(

@@ -98,6 +98,9 @@ class IcebergTable:
                 jvm: Any = self.spark._jvm
                 mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
                 options = json.loads(mapper.writeValueAsString(io.properties()))
+                if io.credentials().size():
+                    # A catalog gave them for a time; only this FileIO renews them.
+                    options["s3.vended-credentials"] = "true"
             self._reach = reach_of(str(self._java.location()), kind, options)
             self._is_reached = kind != S3_FILE_IO
         if self._is_reached:
@@ -164,6 +167,11 @@ class IcebergTable:
     def column_names(self) -> set[str]:
         """Names of the top-level columns."""
         return {column["name"] for column in self.columns()}
+
+    def has_had(self, name: str) -> bool:
+        """Whether any schema of the table has a top-level column of this name."""
+        schemas = self._java.schemas().values()
+        return any(schema.asStruct().field(name) is not None for schema in schemas)
 
     def files(self, partition: Partition, snapshot: int | None) -> tuple[DataFile, ...]:
         """Data files of one partition in one snapshot."""

@@ -1,20 +1,45 @@
-"""Register the live views of a dataset in the catalog, and keep them up to date."""
+"""Register the views of a dataset in the catalog, and keep them up to date.
+
+A view is one version with a text for each dialect, which Iceberg's view specification calls a
+representation. Spark's own `CREATE VIEW` writes only its own; so these go through Iceberg's
+builder. Iceberg then refuses a statement that would drop a dialect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
-from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
+from polynya.lake.fold.live_views import DEFINITION, columns_of, definition_of, definitions
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.session import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.names import quote_path
+from polynya.model.names import Dialect, quote, quote_path
+
+#: Property of a published view that says by what its other dialects were written.
+TRANSLATED_BY: Final = "polynya.translated-by"
+#: Iceberg's property: whether a new version of a view may lack a dialect of the one before.
+_MAY_DROP: Final = "replace.drop-dialect.allowed"
 
 
-def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class OtherDialects:
+    """What writes the views for engines beside Spark.
+
+    `version` changes when the texts may. `texts` gives view → dialect → SQL; a view for which one
+    is missing is published without it.
+    """
+
+    version: str
+    texts: Callable[[ResolvedDataset, Shape], Mapping[str, Mapping[Dialect, str]]]
+
+
+def publish_views(
+    target: DatasetTable, shape: Shape, others: OtherDialects | None = None
+) -> list[str]:
     """Create or replace the views whose definition changed; return their names.
 
     The catalog is asked once for each shape: what was found or made then stays, as long as nobody
@@ -26,29 +51,43 @@ def publish_views(target: DatasetTable, shape: Shape) -> list[str]:
     # A process that was killed between a change of columns and the state that knows of it leaves
     # views of types that the table no longer has.
     ahead = target.table.columns() if target.table.is_ahead() else None
-    published = create_views(target.spark, target.dataset, shape, stored=ahead)
+    published = create_views(target.spark, target.dataset, shape, stored=ahead, others=others)
     if ahead is None:
         target.views_of = shape
     return published
 
 
 def create_views(
-    spark: SparkSession, dataset: ResolvedDataset, shape: Shape, *, stored: object = None
+    spark: SparkSession,
+    dataset: ResolvedDataset,
+    shape: Shape,
+    *,
+    stored: object = None,
+    others: OtherDialects | None = None,
 ) -> list[str]:
     """The same for a dataset whose table need not be open; its namespace must exist.
 
     `stored` tells the columns that the table has by now, where the shape does not know them.
     """
     published = []
+    texts: Mapping[str, Mapping[Dialect, str]] | None = None
     for name, sql in definitions(dataset, shape, internal_path(spark, dataset)).items():
-        quoted = quote_path(view_catalog(spark), dataset.relations.schema, name)
-        definition = definition_of(shape, sql, stored)
-        if _published(spark, quoted) != definition:
-            spark.sql(
-                f"CREATE OR REPLACE VIEW {quoted} "
-                f"TBLPROPERTIES ('{DEFINITION}' = '{definition}') AS {sql}"
-            )
-            published.append(f"{dataset.relations.schema}.{name}")
+        place = _place(spark, quote_path(view_catalog(spark), dataset.relations.schema, name))
+        wanted = {DEFINITION: definition_of(shape, sql, stored)}
+        if others is not None:
+            wanted[TRANSLATED_BY] = others.version
+        if _has(place, sql, wanted):
+            continue
+        if texts is None:
+            texts = {} if others is None else others.texts(dataset, shape)
+        more = texts.get(name, {})
+        # A dialect goes only where its text cannot be written any more: it would be a wrong one.
+        may_drop = "false" if more else "true"
+        # A new version keeps each property of the one before that it does not have itself.
+        properties = {TRANSLATED_BY: "", **wanted, _MAY_DROP: may_drop}
+        schema = _schema(spark, dataset, shape, name, sql if stored is not None else None)
+        _replace(spark, place, schema, {Dialect.SPARK: sql, **more}, properties)
+        published.append(f"{dataset.relations.schema}.{name}")
     return published
 
 
@@ -58,14 +97,67 @@ def drop_views(spark: SparkSession, names: Iterable[str]) -> None:
         spark.sql(f"DROP VIEW IF EXISTS {quote_path(view_catalog(spark), *name.split('.'))}")
 
 
-def _published(spark: SparkSession, quoted: str) -> str | None:
-    """The definition that a view was made with; None for a view that is not there or not ours."""
+def _place(spark: SparkSession, quoted: str) -> Any:
+    """Catalog and identifier of a view in Java."""
     # Through the catalog itself: a statement would cost a plan for each view of each batch.
     jvm: Any = spark._jvm
-    place = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(
+    return jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier(
         spark._jsparkSession, quoted
     )
+
+
+def _has(place: Any, sql: str, wanted: Mapping[str, str]) -> bool:
+    """Whether the view is there with this text and was made with these properties."""
     if not place.catalog().viewExists(place.identifier()):
-        return None
-    definition = place.catalog().loadView(place.identifier()).properties().get(DEFINITION)
-    return None if definition is None else str(definition)
+        return False
+    view = place.catalog().loadView(place.identifier())
+    properties = view.properties()
+    # Whoever replaces a view keeps its properties.
+    return str(view.query()) == sql and all(
+        properties.get(name) == value for name, value in wanted.items()
+    )
+
+
+def _schema(
+    spark: SparkSession, dataset: ResolvedDataset, shape: Shape, view: str, analyzed: str | None
+) -> Any:
+    """Names and types of the columns of a view, in Iceberg's schema.
+
+    `analyzed` is the text of the view where the table has types that the shape does not know.
+    """
+    jvm: Any = spark._jvm
+    if analyzed is not None:
+        struct = spark.sql(analyzed)._jdf.schema()
+    else:
+        columns = columns_of(dataset, shape, view) or {}
+        listed = ", ".join(f"{quote(name)} {kind}" for name, kind in columns.items())
+        struct = jvm.org.apache.spark.sql.types.StructType.fromDDL(listed)
+    return jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(struct)
+
+
+def _replace(
+    spark: SparkSession,
+    place: Any,
+    schema: Any,
+    texts: Mapping[Dialect, str],
+    properties: Mapping[str, str],
+) -> None:
+    """Make a view, or a new version of it, in one commit of the catalog."""
+    jvm: Any = spark._jvm
+    identifier = jvm.org.apache.iceberg.spark.Spark3Util.identifierToTableIdentifier(
+        place.identifier()
+    )
+    # Spark's catalog shows only one that caches tables, which knows of no views.
+    field = place.catalog().getClass().getDeclaredField("asViewCatalog")
+    field.setAccessible(True)
+    builder = (
+        field.get(place.catalog())
+        .buildView(identifier)
+        .withSchema(schema)
+        .withDefaultCatalog(place.catalog().name())
+        .withDefaultNamespace(identifier.namespace())
+        .withProperties(dict(properties))
+    )
+    for dialect, sql in texts.items():
+        builder = builder.withQuery(str(dialect), sql)
+    builder.createOrReplace()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from py4j.clientserver import JavaClient
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import TaskContext, java_gateway
+from pyspark import StorageLevel, TaskContext, java_gateway
 from pyspark.accumulators import AccumulatorParam
 from pyspark.core import context as context_module
 from pyspark.errors import PySparkException
@@ -31,6 +31,7 @@ __all__ = [
     "PySparkException",
     "PythonEvalType",
     "SparkSession",
+    "StorageLevel",
     "TaskContext",
     "UserDefinedFunction",
     "context_module",

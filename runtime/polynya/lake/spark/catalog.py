@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import SQLITE, CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
+from polynya.lake.warehouse.rest_access import (
+    region,
+    rest_properties,
+    rest_secrets,
+    s3_for_python,
+)
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.warehouse import NO_TABLES_YET
@@ -26,6 +32,13 @@ _KEPT_MANIFESTS = {
 }
 
 
+#: How long Java waits for a REST catalog, in milliseconds: to let it in, and for an answer. A token
+#: is asked for as at the start: not all servers exchange one for the next.
+_REST_CLIENT = {
+    "rest.client.connection-timeout-ms": "10000",
+    "rest.client.socket-timeout-ms": "60000",
+    "token-exchange-enabled": "false",
+}
 #: How long Java waits for a database, in seconds: to let it in, and for an answer.
 _JDBC_TIMEOUTS = {
     "jdbc.loginTimeout": "10",
@@ -37,8 +50,13 @@ _JDBC_TIMEOUTS = {
 def spark_properties(target: ResolvedTarget) -> dict[str, str]:
     """Catalog properties for Spark, but for those of `secret_properties`."""
     properties = {"warehouse": str(target.warehouse)}
+    if target.rest is not None:
+        # Its own name of the warehouse, or none.
+        properties = {"type": "rest", **_REST_CLIENT, **rest_properties(target.rest)}
     if isinstance(target.warehouse, S3Location):
         properties |= _s3_for_spark(target.aws)
+    if target.rest is not None:
+        return {**properties, **target.catalog_properties}
     if target.on_glue:
         return {**properties, **_glue_for_spark(target), **target.catalog_properties}
     uri = target.catalog_uri
@@ -66,13 +84,15 @@ def secret_properties(target: ResolvedTarget) -> dict[str, str]:
         properties["jdbc.user"] = target.catalog_user
     if target.catalog_password is not None:
         properties["jdbc.password"] = target.catalog_password.get_secret_value()
+    if target.rest is not None:
+        properties |= rest_secrets(target.rest)
     return properties
 
 
 def _s3_for_spark(access: AwsAccess) -> dict[str, str]:
     properties = {
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        "client.region": _region(access),
+        "client.region": region(access),
         **_KEPT_MANIFESTS,
     }
     if access.kms_key is not None:
@@ -102,6 +122,11 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
         from pyiceberg.catalog.glue import GlueCatalog
 
         return GlueCatalog(CATALOG, **_glue_for_python(target))
+    if target.rest is not None:
+        # Start-up time: the client, which no other catalog needs.
+        from polynya.lake.warehouse.rest_catalog import open_rest_catalog
+
+        return open_rest_catalog(target, CATALOG)
     file = catalog_file(target)
     if not has_tables(target):
         raise NO_TABLES_YET(
@@ -110,7 +135,7 @@ def python_catalog(target: ResolvedTarget) -> Catalog:
     # Start-up time: SQLAlchemy, which a process with a JVM has no use for.
     from pyiceberg.catalog.sql import SqlCatalog
 
-    properties = {"warehouse": str(target.warehouse), **_s3_for_python(target)}
+    properties = {"warehouse": str(target.warehouse), **s3_for_python(target)}
     if file is not None:
         return SqlCatalog(
             CATALOG, uri=f"sqlite:///{file}", init_catalog_tables="false", **properties
@@ -146,7 +171,7 @@ def _glue_for_python(target: ResolvedTarget) -> dict[str, str]:
     properties = {
         "type": "glue",
         "warehouse": str(target.warehouse),
-        **_s3_for_python(target),
+        **s3_for_python(target),
     }
     if target.catalog_id is not None:
         properties["glue.id"] = target.catalog_id
@@ -155,26 +180,22 @@ def _glue_for_python(target: ResolvedTarget) -> dict[str, str]:
     return properties
 
 
-def _s3_for_python(target: ResolvedTarget) -> dict[str, str]:
-    if not isinstance(target.warehouse, S3Location):
-        return {}
-    properties = {"client.region": _region(target.aws)}
-    if target.aws.endpoint is not None:
-        properties["s3.endpoint"] = target.aws.endpoint
-    return properties
+def holds_views(target: ResolvedTarget) -> bool:
+    """Whether the catalog of a target can hold Iceberg views.
 
+    Raises DependencyError when a REST catalog does not say.
+    """
+    if target.rest is not None:
+        # Start-up time: the client, which no other catalog needs.
+        from polynya.lake.warehouse.rest_catalog import open_rest_catalog
 
-def _region(access: AwsAccess) -> str:
-    """One region for Java, Arrow and boto3, which would look for it in different places."""
-    # Start-up time: the AWS SDK.
-    from polynya.store.aws.clients import region_of
-
-    return region_of(access)
+        return open_rest_catalog(target, CATALOG).holds_views
+    return not target.on_glue
 
 
 def has_tables(target: ResolvedTarget) -> bool:
     """Whether the catalog of a target holds anything; raises what `refuse_unusable` raises."""
-    if target.on_glue:
+    if target.on_glue or target.rest is not None:
         return True
     refuse_unusable(target, CATALOG)
     return bool(entries_of(target, CATALOG))

@@ -59,7 +59,8 @@ def view_catalog(spark: SparkSession) -> str:
 
 def internal_path(spark: SparkSession, dataset: ResolvedDataset) -> str:
     """The internal table of a dataset as Spark SQL names it."""
-    return quote_path(CATALOG, *_stored(dataset, lower=view_catalog(spark) == SESSION_VIEWS))
+    kind = spark.conf.get(f"spark.sql.catalog.{CATALOG}.type", None)
+    return quote_path(CATALOG, *_stored(dataset, lower=kind == "glue"))
 
 
 def internal_name(catalog: Tables, dataset: ResolvedDataset) -> tuple[str, str]:
@@ -310,12 +311,13 @@ def spark_conf(settings: SessionSettings) -> dict[str, str]:
         conf["spark.sql.defaultCatalog"] = SESSION_VIEWS
         conf[views] = conf[prefix]
         conf[f"{views}.catalog-impl"] = "org.apache.iceberg.inmemory.InMemoryCatalog"
-    if "warehouse" in settings.catalog:
+    served = settings.catalog.get("type") == "rest"
+    if served or "warehouse" in settings.catalog:
         # The session catalog makes the folder of its empty default database, by default
-        # `spark-warehouse` in the working directory. It knows no S3.
-        warehouse = settings.catalog["warehouse"]
-        on_s3 = warehouse.startswith("s3:")
-        conf["spark.sql.warehouse.dir"] = str(cache_root() / "spark") if on_s3 else warehouse
+        # `spark-warehouse` in the working directory. It knows no S3, and no names of a server.
+        warehouse = settings.catalog.get("warehouse", "")
+        elsewhere = served or warehouse.startswith("s3:")
+        conf["spark.sql.warehouse.dir"] = str(cache_root() / "spark") if elsewhere else warehouse
     if settings.cluster is not None:
         conf = on_cluster(conf, settings.cluster, settings.jars)
     return conf
@@ -440,6 +442,12 @@ def is_alive(spark: SparkSession) -> bool:
 def is_local(spark: SparkSession) -> bool:
     """Whether tasks run in this process and its workers, not in executors of a cluster."""
     return str(spark.sparkContext.master).startswith("local")
+
+
+def heap_bytes(spark: SparkSession) -> int:
+    """Most bytes that the heap of the driver may grow to."""
+    jvm: Any = spark._jvm
+    return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
 
 def use_in_this_thread(spark: SparkSession) -> None:

@@ -164,4 +164,25 @@ def on_cluster(conf: dict[str, str], cluster: SparkCluster, jars: Sequence[str])
     }
     if cluster.memory is not None:
         changed["spark.executor.memory"] = cluster.memory
+    heap = min(_mib(conf["spark.driver.memory"]), _mib(cluster.memory or _EXECUTOR_MEMORY))
+    for name, part in _BROADCAST.items():
+        changed[name] = f"{min(_mib(conf[name]), heap // part)}m"
     return changed
+
+
+#: Spark's own default of `spark.executor.memory`.
+_EXECUTOR_MEMORY: Final = "1g"
+#: A side of a join that is sent to all executors is in the heap of the driver, and then in each of
+#: theirs: the part of the smallest heap that it may be estimated at. What comes is larger.
+_BROADCAST: Final = {
+    "spark.sql.autoBroadcastJoinThreshold": 16,
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": 8,
+}
+_UNITS: Final = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def _mib(text: str) -> int:
+    """A size in Spark's spelling, such as `800m`, in MiB."""
+    digits = text.strip().lower().removesuffix("b")
+    unit = _UNITS.get(digits[-1:], 1)
+    return int(digits.rstrip("kmgt")) * unit // 2**20

@@ -12,9 +12,10 @@ has filled. The commit is fenced like any other.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -53,10 +54,14 @@ from polynya.lake.table.state import (
     stage_states,
 )
 from polynya.model.config.dataset import LAYOUT, ResolvedDataset, TableLayout
-from polynya.model.error_catalogue.lake import FOREIGN_DELETES
+from polynya.model.error_catalogue.lake import (
+    COLUMN_GONE,
+    COLUMN_OF_OTHER_TYPE,
+    FOREIGN_DELETES,
+)
 from polynya.model.errors import ConflictError
 from polynya.model.headers import Partition
-from polynya.model.names import quote_path
+from polynya.model.names import quote_path, shown
 from polynya.model.types import DataType, parse_type
 
 
@@ -116,10 +121,12 @@ class DatasetTable:
         owner: str,
         *,
         granted: int | None = None,
+        may_create: Callable[[ResolvedDataset], None] = lambda _: None,
     ) -> DatasetTable:
         """Open the table of a dataset, created when it does not exist. Takes nothing over yet.
 
-        Raises FencedError when the epoch that was granted does not suffice to take it over.
+        `may_create` raises where it may not be created. Raises FencedError when the epoch that was
+        granted does not suffice to take it over.
         """
         quoted = internal_path(spark, dataset)
         views = quote_path(view_catalog(spark), dataset.relations.schema)
@@ -129,6 +136,7 @@ class DatasetTable:
             quoted,
             comment=f"Polynya internal table of {dataset.relations.schema}.{dataset.name}",
             format_version=dataset.kept.format_version,
+            allowed=partial(may_create, dataset),
         )
         return cls.existing(spark, dataset, owner, granted=granted)
 
@@ -252,6 +260,7 @@ class DatasetTable:
         add: Sequence[DataFile] = (),
         remove: Sequence[DataFile] = (),
         removed: pa.Table | None = None,
+        deletes: Sequence[DeleteFile] = (),
         drop: Sequence[DeleteFile] = (),
         summary: Mapping[str, str],
         since: int | None = None,
@@ -261,21 +270,21 @@ class DatasetTable:
 
         To replace the file of a state is the compare-and-swap, so one must be given. `add` are
         staged files, `remove` live ones; `removed` are places of single rows that go, with the
-        columns `writing.PLACES`, in live files or those of `add`; `drop` are delete files that
-        nothing needs then. `since` is the snapshot that the step was computed from, where appends
-        may have been committed after it; for `within` see `CommitStep`. Raises what
-        `commit_row_delta` raises.
+        columns `writing.PLACES`, in live files or those of `add`; `deletes` are staged files of
+        rows that go, in other data files; `drop` are delete files that nothing needs then. `since`
+        is the snapshot that the step was computed from, where appends may have been committed after
+        it; for `within` see `CommitStep`. Raises what `commit_row_delta` raises.
         """
         assert self.owned, "take over the table before committing"
         with self.changing:
-            deletes, replaced = self._staged_deletes(removed, add)
+            staged, replaced = self._staged_deletes(removed, add)
             return self._commit(
                 self.ownership(),
                 copy=copy,
                 apply=apply,
                 add=add,
                 remove=remove,
-                deletes=deletes,
+                deletes=[*deletes, *staged],
                 drop=[*drop, *(file for file in replaced if file not in drop)],
                 summary=summary,
                 since=since,
@@ -374,16 +383,34 @@ class DatasetTable:
         # Not what the state knows counts but what the table has: a crash between schema change and
         # data leaves columns that the state does not know yet, and a column that was excluded until
         # now is known and not there.
+        self.refuse_lost_columns()
         stored = self.table.column_names()
         shown = data_columns(self.dataset, schema)
         after = {name: kind for name, kind in schema.items() if name in shown or name in stored}
         known = self.known_schema()
+        self._refuse_added_columns({n: after[n] for n in after if n in stored and n not in known})
         before = {name: known.get(name, kind) for name, kind in after.items() if name in stored}
         if before != after:
             self.refuse_beside_apply()
         if grow_columns(self.spark, self.table, before, after):
             self._record_schema(schema, decided)
         self._lay_out(schema, beside=True)
+
+    def refuse_lost_columns(self) -> None:
+        """Raise OperationError when a column with values is gone, which no own step did."""
+        stored = self.table.column_names()
+        for name in data_columns(self.dataset, self.known_schema()):
+            # A column that was excluded until now is known, and the table never had it.
+            if name not in stored and self.table.has_had(name):
+                raise COLUMN_GONE(where=self.table.name, table=self.table.name, column=shown(name))
+
+    def _refuse_added_columns(self, columns: Mapping[str, DataType]) -> None:
+        """Raise OperationError for columns that are there unasked, and of another type."""
+        for name, kind in columns.items():
+            if not is_stored_as(self.spark, self.table, name, kind):
+                raise COLUMN_OF_OTHER_TYPE(
+                    where=self.table.name, table=self.table.name, column=shown(name), wanted=kind
+                )
 
     def _record_schema(
         self, schema: Mapping[str, DataType], decided: Sequence[DecidedChange]

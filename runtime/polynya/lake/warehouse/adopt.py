@@ -31,6 +31,7 @@ from polynya.lake.warehouse.check import (
     newest_metadata,
     plain_path,
     read_metadata,
+    refuse_moved_away,
     tables_in,
     version_of,
 )
@@ -269,6 +270,7 @@ def _local(target: ResolvedTarget) -> tuple[Path, Path]:
     file, warehouse = catalog_file(target), target.warehouse
     if file is None or not isinstance(warehouse, Path):
         raise CATALOG_NOT_LOCAL(where=f"target {target.name}", target=target.name)
+    refuse_moved_away(target, warehouse)
     return file, warehouse
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,9 @@ SQLITE: Final = "jdbc:sqlite:"
 #: Seconds to wait for a commit of another process.
 _FILE_TIMEOUT_SECONDS: Final = 30.0
 _TABLES: Final = "iceberg_tables"
+_NAMESPACES: Final = "iceberg_namespace_properties"
 #: As Iceberg makes them: version 1 of its schema, which can hold views.
-_SCHEMA: Final = (
+CATALOG_SCHEMA: Final = (
     (
         "CREATE TABLE IF NOT EXISTS iceberg_tables("
         "catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL, "
@@ -48,7 +49,10 @@ _SCHEMA: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A table or a view of the catalog; `metadata` is where its metadata file is."""
+    """A table or a view of the catalog; `metadata` is where its metadata file is.
+
+    "" where only loading it says so: in a list of a REST catalog.
+    """
 
     namespace: str
     name: str
@@ -95,8 +99,40 @@ def entries(file: Path, catalog: str) -> list[CatalogEntry]:
         ]
 
 
+def namespaces(file: Path, catalog: str) -> dict[str, dict[str, str]]:
+    """Properties of each namespace that a catalog file holds by itself, also of empty ones.
+
+    A namespace that only has tables may be missing. Raises what `entries` raises.
+    """
+    if not file.is_file() or not file.stat().st_size:
+        return {}
+    with _opened(file) as database:
+        if not database.execute(f"PRAGMA table_info({_NAMESPACES})").fetchall():
+            return {}
+        return _properties(
+            database.execute(
+                "SELECT namespace, property_key, property_value "
+                "FROM iceberg_namespace_properties WHERE catalog_name = ? ORDER BY 1, 2",
+                (catalog,),
+            )
+        )
+
+
+def _properties(rows: Iterable[Sequence[str | None]]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for namespace, key, value in rows:
+        properties = found.setdefault(str(namespace), {})
+        # Iceberg notes `exists` for a namespace without properties.
+        if key is not None and key != "exists" and value is not None:
+            properties[key] = value
+    return found
+
+
 def change_entries(
-    file: Path, catalog: str, moved: Mapping[CatalogEntry, Path | None], places: tuple[str, str]
+    file: Path,
+    catalog: str,
+    moved: Mapping[CatalogEntry, Path | str | None],
+    places: tuple[str, str],
 ) -> None:
     """Let entries name other metadata files, all in one transaction; None takes an entry out.
 
@@ -128,7 +164,7 @@ def change_entries(
 def new_catalog(file: Path, catalog: str, added: Iterable[CatalogEntry]) -> None:
     """Write entries into a catalog file that has none, made if there is none."""
     with _opened(file, mode="rwc") as database, database:
-        for statement in _SCHEMA:
+        for statement in CATALOG_SCHEMA:
             database.execute(statement)
         for entry in added:
             database.execute(
@@ -196,6 +232,21 @@ def server_entries(target: ResolvedTarget, catalog: str) -> list[CatalogEntry]:
         CatalogEntry(namespace, name, metadata, is_view=bool(view))
         for namespace, name, metadata, view in rows
     ]
+
+
+def server_namespaces(target: ResolvedTarget, catalog: str) -> dict[str, dict[str, str]]:
+    """The same as `namespaces`, from the catalog on a server. Raises what that of entries does."""
+    with connected(target) as database:
+        there = database.run("SELECT to_regclass('iceberg_namespace_properties') IS NOT NULL")
+        if not there[0][0]:
+            return {}
+        return _properties(
+            database.run(
+                "SELECT namespace, property_key, property_value "
+                "FROM iceberg_namespace_properties WHERE catalog_name = :catalog ORDER BY 1, 2",
+                catalog=catalog,
+            )
+        )
 
 
 @contextmanager

@@ -7,11 +7,12 @@ import gzip
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, entries
+from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, entries, namespaces
+from polynya.lake.warehouse.moved import FOLDER, refuse_moved
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.machine import ACCESS_DENIED, DISK_FULL
 from polynya.model.error_catalogue.warehouse import (
@@ -30,6 +31,7 @@ from polynya.model.errors import (
     SuspendedError,
     TaskStoppedError,
 )
+from polynya.store.object_store import LocalObjectStore
 
 #: Errors that explain themselves.
 _OF_THEIR_OWN = (ConfigError, ConflictError, SuspendedError, TaskStoppedError)
@@ -128,20 +130,44 @@ def lies_in(location: str, folder: Path) -> bool:
 _NAMED_TABLES = 3
 
 
-def entries_of(target: ResolvedTarget, catalog: str) -> list[CatalogEntry]:
+def entries_of(
+    target: ResolvedTarget, catalog: str, schemas: Collection[str] = ()
+) -> list[CatalogEntry]:
     """Everything that the catalog of a target holds, in a file or on a server.
 
+    Of a REST catalog, which may be large, only what is in `schemas`, in the order of their names.
     Raises DependencyError when it cannot be read.
     """
     file = catalog_file(target)
     if file is not None:
         return entries(file, catalog)
+    if target.rest is not None:
+        # Start-up time: PyIceberg, which no other catalog needs for this.
+        from polynya.lake.warehouse.rest_catalog import rest_entries
+
+        return rest_entries(target, catalog, schemas)
     if target.database is None:
         return []
     # Start-up time: the driver, which no other catalog needs.
     from polynya.lake.warehouse.catalogs import server_entries
 
     return server_entries(target, catalog)
+
+
+def namespaces_of(target: ResolvedTarget, catalog: str) -> dict[str, dict[str, str]]:
+    """Namespaces of the catalog of a target with their properties, in a file or on a server.
+
+    Raises DependencyError when it cannot be read.
+    """
+    file = catalog_file(target)
+    if file is not None:
+        return namespaces(file, catalog)
+    if target.database is None:
+        return {}
+    # Start-up time: the driver, which no other catalog needs.
+    from polynya.lake.warehouse.catalogs import server_namespaces
+
+    return server_namespaces(target, catalog)
 
 
 def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
@@ -151,6 +177,9 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
     because the folder was copied or moved. Nothing is known against a catalog on Glue.
     """
     file, warehouse = catalog_file(target), target.warehouse
+    if target.rest is not None:
+        _refuse_other_served(target, catalog)
+        return
     entries = entries_of(target, catalog)
     if not isinstance(warehouse, Path) or target.on_glue:
         return
@@ -168,6 +197,22 @@ def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
             why=f"the warehouse of the target is {warehouse}",
             tables=_names(away),
         )
+
+
+def _refuse_other_served(target: ResolvedTarget, catalog: str) -> None:
+    """Raise when a folder has tables and the REST catalog of the target knows none of them.
+
+    Mostly it knows the first one. Those of other schemas may be in another catalog.
+    """
+    warehouse = target.warehouse
+    if not isinstance(warehouse, Path) or not has_tables_in(warehouse):
+        return
+    # Start-up time: PyIceberg, which no other catalog needs for this.
+    from polynya.lake.warehouse.rest_catalog import serves
+
+    names = ((schema, table) for schema, table, _ in tables_in(warehouse))
+    if not any(serves(target, catalog, schema, table) for schema, table in names):
+        raise _lost(None, target, warehouse)
 
 
 def refuse_incomplete(target: ResolvedTarget, catalog: str) -> None:
@@ -194,13 +239,22 @@ def _names(tables: Sequence[CatalogEntry]) -> str:
     )
 
 
+def refuse_moved_away(target: ResolvedTarget, warehouse: Path) -> None:
+    """Raise OperationError when tables of a folder belong to another catalog than the target's."""
+    schemas = [file.stem for file in (warehouse / FOLDER).glob("*.json")]
+    if schemas:
+        refuse_moved(LocalObjectStore(warehouse), target, schemas)
+
+
 def _lost(file: Path | None, target: ResolvedTarget, warehouse: Path) -> OperationError:
+    refuse_moved_away(target, warehouse)
     if file is None:
-        fix = "restore the database, or name the one that has the tables; to start from scratch, "
+        does_not = "is empty" if target.rest is None else "does not have the tables"
+        fix = "restore the catalog, or name the one that has the tables; to start from scratch, "
         return CATALOG_LOST(
             where=f"target {target.name}",
             fix=f"{fix}remove {warehouse}",
-            is_what="is empty",
+            is_what=does_not,
         )
     is_what = "is empty" if file.exists() else "is missing"
     return CATALOG_LOST(where=str(file), is_what=is_what, warehouse=warehouse)

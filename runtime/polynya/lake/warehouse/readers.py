@@ -103,6 +103,15 @@ class Readers:
                 store.delete(info.path)
         return readers
 
+    def register(self, name: str, *, since: datetime, until: datetime, who: str) -> None:
+        """Register a reader that is no process of ours, such as the target of a mirror.
+
+        A registration of the same `name` is replaced. It is heeded for a day at the longest.
+        Raises DependencyError when the warehouse does not answer.
+        """
+        document = {"since": since.isoformat(), "until": until.isoformat(), "who": who}
+        self._store().put(f"{FOLDER}/{name}.json", json.dumps(document).encode())
+
     @contextmanager
     def reading(self, *, shortest: timedelta, past: bool = False) -> Iterator[None]:
         """Read inside; `shortest` is the least time for which a table keeps its snapshots.

@@ -62,12 +62,26 @@ class Relations:
         return f"{self.internal_schema}.{self.internal_table}"
 
     @property
+    def current_stored_view(self) -> str:
+        """The view of Current without pending changes."""
+        return f"{self.view}__current_stored"
+
+    @property
+    def history_stored_view(self) -> str:
+        """The view of all versions without pending changes."""
+        return f"{self.view}__history_stored"
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The names of all views that the dataset may have."""
+        with_headers = () if self.headers_view is None else (self.headers_view,)
+        live = (self.view, self.history_view, self.changes_view, *with_headers)
+        return (*live, self.current_stored_view, self.history_stored_view)
+
+    @property
     def taken(self) -> tuple[str, ...]:
         """All names that the dataset takes in the catalog, in lower case as catalogs may do."""
-        views = [self.view, self.history_view, self.changes_view]
-        if self.headers_view is not None:
-            views.append(self.headers_view)
-        names = [self.internal, *(f"{self.schema}.{view}" for view in views)]
+        names = [self.internal, *(f"{self.schema}.{view}" for view in self.views)]
         return tuple(name.lower() for name in names)
 
 

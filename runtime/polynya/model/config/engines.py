@@ -60,15 +60,26 @@ class EmrServerlessEngine(Frozen):
     """Jobs of an EMR Serverless application."""
 
     mode: Literal["emr_serverless"] = Field(description="`emr_serverless`: as EMR Serverless jobs.")
-    application_id: Annotated[
-        str, _matching(_APPLICATION, "the id of an application"), _text(_APPLICATION)
-    ] = Field(description="Id of the application, such as `00f1example2345`.")
-    execution_role: Annotated[str, _matching(_ROLE, "the ARN of a role"), _text(_ROLE)] = Field(
-        description="ARN of the job's role."
+    application_id: (
+        Annotated[str, _matching(_APPLICATION, "the id of an application"), _text(_APPLICATION)]
+        | None
+    ) = Field(
+        default=None,
+        description="Id of the application, such as `00f1example2345`. Default: the application, "
+        "role, script and archive that the stage of the agent has (`jobs` of its cluster).",
     )
-    entry_point: Annotated[
-        str, _matching(_SCRIPT, "an object such as `s3://BUCKET/entry.py`"), _text(_SCRIPT)
-    ] = Field(description="The job's entry script, an object in S3.")
+    execution_role: Annotated[str, _matching(_ROLE, "the ARN of a role"), _text(_ROLE)] | None = (
+        Field(default=None, description="ARN of the job's role. Required with `application_id`.")
+    )
+    entry_point: (
+        Annotated[
+            str, _matching(_SCRIPT, "an object such as `s3://BUCKET/entry.py`"), _text(_SCRIPT)
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="The job's entry script, an object in S3. Required with `application_id`.",
+    )
     environment: (
         Annotated[
             str,
@@ -78,8 +89,8 @@ class EmrServerlessEngine(Frozen):
         | None
     ) = Field(
         default=None,
-        description="Archive of a Python environment with Polynya, an object in S3. Default: the "
-        "application's image contains Polynya.",
+        description="Archive of a Python environment with Polynya, an object in S3. Default, with "
+        "`application_id`: the application's image contains Polynya.",
     )
     vcpu: Literal[1, 2, 4, 8, 16] = Field(
         default=4, description="Processors of the worker. Default: 4."
@@ -106,13 +117,28 @@ class EmrServerlessEngine(Frozen):
             raise PydanticCustomError("polynya_value", "{message}", {"message": message})
         return self
 
+    @model_validator(mode="after")
+    def _is_one_form(self) -> Self:
+        long = (self.application_id, self.execution_role, self.entry_point)
+        if None in long and (any(long) or self.environment is not None):
+            message = (
+                "name `application_id`, `execution_role` and `entry_point`, or none of them and no "
+                "`environment`, for those of the stage"
+            )
+            raise PydanticCustomError("polynya_value", "{message}", {"message": message})
+        return self
+
 
 class GlueEngine(Frozen):
-    """Runs of a Glue job that exists."""
+    """Runs of a Glue job."""
 
     mode: Literal["glue"] = Field(description="`glue`: as runs of a Glue job.")
-    job_name: Annotated[str, _matching(_GLUE_JOB, "the name of a Glue job"), _text(_GLUE_JOB)] = (
-        Field(description="Name of the job, which defines script, role and environment.")
+    job_name: (
+        Annotated[str, _matching(_GLUE_JOB, "the name of a Glue job"), _text(_GLUE_JOB)] | None
+    ) = Field(
+        default=None,
+        description="Name of the job, which defines script, role and environment. Default: the job "
+        "that the stage of the agent has (`jobs` of its cluster).",
     )
     worker_type: (
         Literal["G.1X", "G.2X", "G.4X", "G.8X", "G.12X", "G.16X", "R.1X", "R.2X", "R.4X", "R.8X"]
@@ -245,10 +271,14 @@ Submitted: TypeAlias = EmrServerlessEngine | GlueEngine
 LOCAL: Final = LocalEngine(mode="local")
 
 
+#: Modes that need no other setting.
+_SHORT: Final = ("local", "emr_serverless", "glue")
+
+
 def _named(value: Any) -> Any:
-    """`local` is short for `{mode: local}`, and an address of a master for `{mode: spark, …}`."""
-    if value == "local":
-        return {"mode": "local"}
+    """A mode is short for `{mode: …}`, and an address of a master for `{mode: spark, …}`."""
+    if value in _SHORT:
+        return {"mode": value}
     if isinstance(value, str):
         return {"mode": "spark", "master": value}
     if isinstance(value, dict) and "master" in value and "mode" not in value:
@@ -261,7 +291,7 @@ class _EngineSchema:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: Any) -> dict[str, Any]:
-        short = [{"const": "local"}, {"type": "string", "pattern": MASTER_PATTERN}]
+        short = [{"enum": [*_SHORT]}, {"type": "string", "pattern": MASTER_PATTERN}]
         return {"anyOf": [*short, handler(core)]}
 
 

@@ -94,6 +94,64 @@ class RegistryConnection(_Headed, RegistryServer):
     targets: dict[Name, RegistryOverride] = Field(default_factory=dict, description=_TARGETS)
 
 
+class SnowflakeOverride(Frozen):
+    """What is different in one target."""
+
+    account: str | None = Field(default=None, min_length=1, max_length=255, description=_SEE)
+    url: Url | None = Field(default=None, description=_SEE)
+    user: SecretStr | None = Field(default=None, description=_SEE)
+    role: str | None = Field(default=None, min_length=1, max_length=255, description=_SEE)
+    password: SecretStr | None = Field(default=None, description=_SEE)
+    private_key: SecretStr | None = Field(default=None, description=_SEE)
+    token: SecretStr | None = Field(default=None, description=_SEE)
+
+
+class SnowflakeConnection(_Headed):
+    """How a Snowflake account is reached. The name of the file is the name of the connection."""
+
+    type: Literal["snowflake"] = Field(description="`snowflake`.")
+    account: str = Field(
+        min_length=1,
+        max_length=255,
+        pattern=r"^[A-Za-z0-9_.-]+$",
+        description="Identifier of the account, such as `MYORG-MYACCOUNT`.",
+    )
+    url: Url | None = Field(
+        default=None,
+        description="Address of the account where it has another one, such as that of a private "
+        "link. Plain `http` only to this machine. Default: "
+        "`https://ACCOUNT.snowflakecomputing.com`.",
+    )
+    user: SecretStr = Field(
+        description="User that logs in; may be `${env:NAME}`, `${file:PATH}` or "
+        "`${secret:NAME#FIELD}`."
+    )
+    role: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=255,
+        description="Role of the session. Default: that of the user.",
+    )
+    password: SecretStr | None = Field(
+        default=None, description="The password: a reference like `private_key`. Default: none."
+    )
+    private_key: SecretStr | None = Field(
+        default=None,
+        description="The private key in PEM, without a passphrase: `${env:NAME}`, `${file:PATH}` "
+        "or `${secret:NAME#FIELD}`, never in the file. Default: none.",
+    )
+    token: SecretStr | None = Field(
+        default=None,
+        description="A programmatic access token: a reference like `private_key`. Default: none.",
+    )
+    targets: dict[Name, SnowflakeOverride] = Field(default_factory=dict, description=_TARGETS)
+
+    @property
+    def address(self) -> str:
+        """The URL of the account."""
+        return self.url or f"https://{self.account}.snowflakecomputing.com"
+
+
 class AnyConnection(Protocol):
     """What every kind of connection has."""
 

@@ -17,6 +17,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from polynya.model.config.aws import Aws, AwsAccess
+from polynya.model.config.catalog import (
+    Catalog,
+    CatalogType,
+    RestAccess,
+    rest_access,
+    rest_contradictions,
+)
 from polynya.model.config.engines import (
     LOCAL,
     UNREACHABLE,
@@ -55,6 +62,7 @@ _FAMILIES: Final = (
     r"s3\.(delete-enabled|delete\.(batch-size|num-threads))",
     r"s3\.(multipart|retry|crt)\.[a-z0-9.-]+",
     r"s3\.connection\.[a-z-]+",
+    r"rest-page-size|rest\.client\.(connection-timeout-ms|socket-timeout-ms|max-retries)",
 )
 _ALLOWED: Final = re.compile("|".join(_FAMILIES))
 
@@ -66,48 +74,6 @@ def catalog_property_problem(name: str) -> tuple[str, str] | None:
     return (
         f"the catalog property {shown(name)} is not one that a project may set",
         "leave it out; a project sets caches, timeouts and how S3 is used, no classes or places",
-    )
-
-
-CatalogType: TypeAlias = Literal["jdbc", "glue"]
-
-
-class Catalog(Frozen):
-    """The Iceberg catalog of a target."""
-
-    type: CatalogType = Field(
-        default="jdbc",
-        description="`jdbc`: an Iceberg JDBC catalog, on SQLite for one machine or on PostgreSQL. "
-        "`glue`: the AWS Glue Data Catalog.",
-    )
-    uri: str | None = Field(
-        default=None,
-        min_length=1,
-        description="JDBC address of an SQLite file, `jdbc:sqlite:FILE`, or of a PostgreSQL "
-        "database, `jdbc:postgresql://HOST:PORT/DATABASE`, with `?sslmode=verify-full` over a "
-        "network. Default: `catalog.db` inside the warehouse.",
-    )
-    user: str | None = Field(
-        default=None, min_length=1, description="User for PostgreSQL, as `${env:NAME}`."
-    )
-    password: SecretStr | None = Field(
-        default=None,
-        description="Password for PostgreSQL, always as `${env:NAME}`, never in the file.",
-    )
-    allow_unverified: bool = Field(
-        default=False,
-        description="Log in to PostgreSQL on another machine with an `sslmode` below "
-        "`verify-full`. Default: false.",
-    )
-    id: str | None = Field(
-        default=None,
-        pattern=r"^\d{12}$",
-        description="Account of a Glue catalog. Default: the account of the credentials.",
-    )
-    properties: dict[str, str] = Field(
-        default_factory=dict,
-        description="More Iceberg catalog properties for caches, timeouts and the use of S3. "
-        "Properties that name a class or a location are refused.",
     )
 
 
@@ -147,8 +113,8 @@ class Target(Frozen):
     )
     warehouse: str = Field(
         min_length=1,
-        description="The warehouse: a folder, or with a catalog on Glue or PostgreSQL "
-        "`s3://BUCKET/PREFIX`.",
+        description="The warehouse: a folder, or with a catalog on Glue, on PostgreSQL or behind "
+        "REST `s3://BUCKET/PREFIX`.",
     )
     catalog: CatalogOrType = Field(
         default_factory=Catalog,
@@ -208,6 +174,8 @@ _SQLITE: Final = "jdbc:sqlite:"
 class ResolvedTarget:
     """A target with absolute places and a complete catalog; `catalog_uri` is "" on Glue.
 
+    `rest` is how a REST catalog is reached, None for another one.
+
     `catalog_user` and `catalog_password` log in to a catalog on a server. `engine` is that of
     tasks that name none; `cluster` is where the session of this process works, None for here.
     `idle_poll_seconds` is the longest time between two looks at an idle folder on S3, None: the
@@ -229,6 +197,7 @@ class ResolvedTarget:
     cluster: SparkCluster | None = None
     engine: Engine = LOCAL
     idle_poll_seconds: float | None = None
+    rest: RestAccess | None = None
 
     @property
     def on_aws(self) -> bool:
@@ -283,6 +252,8 @@ def _resolve(name: str, target: Target, directory: Path, project_file: str) -> R
     uri = ""
     if catalog.type == "jdbc":
         uri = catalog.uri or f"{_SQLITE}{Path(str(warehouse)) / CATALOG_FILE}"
+    elif catalog.type == "rest":
+        uri = catalog.uri or ""
     return ResolvedTarget(
         name=name,
         landing=landing,
@@ -301,6 +272,7 @@ def _resolve(name: str, target: Target, directory: Path, project_file: str) -> R
         idle_poll_seconds=(
             target.idle_poll.total_seconds() if target.idle_poll is not None else None
         ),
+        rest=rest_access(catalog),
     )
 
 
@@ -336,21 +308,21 @@ def _of_engine(target: Target, landing: Location, warehouse: Location) -> Iterat
 
 def _of_catalog(catalog: Catalog, warehouse: Location) -> Iterator[tuple[str, str]]:
     """What does not go together with a catalog."""
-    glue, uri = catalog.type == "glue", catalog.uri or _SQLITE
-    on_server = not glue and uri.startswith(POSTGRESQL)
-    if isinstance(warehouse, S3Location) and not glue and not on_server:
+    glue, jdbc, uri = catalog.type == "glue", catalog.type == "jdbc", catalog.uri or _SQLITE
+    on_server, on_s3 = jdbc and uri.startswith(POSTGRESQL), isinstance(warehouse, S3Location)
+    if on_s3 and jdbc and not on_server:
         yield (
             "a catalog on one machine cannot keep tables on S3: its loss would lose them",
             "use `catalog: glue`, or a database: `uri: jdbc:postgresql://HOST:PORT/DATABASE`",
         )
-    if glue and not isinstance(warehouse, S3Location):
+    if glue and not on_s3:
         yield "the Glue catalog needs a warehouse on S3", "write `warehouse: s3://BUCKET/PREFIX`"
     if glue and catalog.uri is not None:
         yield "`uri` belongs to a JDBC catalog", "remove it; `aws.region` says where Glue is"
-    if not glue and not uri.startswith((_SQLITE, POSTGRESQL)):
+    if jdbc and not uri.startswith((_SQLITE, POSTGRESQL)):
         yield (
             f"there is no driver for the catalog {shown(uri.partition('//')[0])}",
-            "use `jdbc:sqlite:FILE`, `jdbc:postgresql://HOST:PORT/DATABASE`, or `catalog: glue`",
+            "use `jdbc:sqlite:FILE`, `jdbc:postgresql://HOST:PORT/DATABASE`, or another `type`",
         )
     if on_server:
         try:
@@ -362,6 +334,7 @@ def _of_catalog(catalog: Catalog, warehouse: Location) -> Iterator[tuple[str, st
         yield "`user` and `password` belong to a catalog on PostgreSQL", "remove them"
     if not glue and catalog.id is not None:
         yield "`id` belongs to a Glue catalog", "remove it, or write `type: glue`"
+    yield from rest_contradictions(catalog, on_s3=on_s3)
     yield from _of_properties(catalog.properties)
 
 

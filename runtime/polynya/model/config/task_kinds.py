@@ -7,16 +7,19 @@ from typing import Final, TypeAlias
 
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.mirror import ConnectedMirror, MirrorTask
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
 from polynya.model.config.transform import StreamingTransform
 
 #: A task of any kind, as an agent or a run works on it.
-Task: TypeAlias = StorageTask | StreamingLanding | ConnectedCapture
+Task: TypeAlias = StorageTask | StreamingLanding | ConnectedCapture | ConnectedMirror
 
-#: A task as its file has it: a transform becomes a storage task, and a capture names
-#: its connection.
-Written: TypeAlias = StorageTask | StreamingLanding | StreamingTransform | CaptureLanding
+#: A task as its file has it: a transform becomes a storage task, and captures and mirrors
+#: name their connection.
+Written: TypeAlias = (
+    StorageTask | StreamingLanding | StreamingTransform | CaptureLanding | MirrorTask
+)
 
 #: The model of a task file by its `kind`; editors are offered all of them.
 TASK_KINDS: Final[Mapping[str, type[Written]]] = {
@@ -24,4 +27,5 @@ TASK_KINDS: Final[Mapping[str, type[Written]]] = {
     "landing": CaptureLanding,
     "streaming_landing": StreamingLanding,
     "streaming_transform": StreamingTransform,
+    "mirror": MirrorTask,
 }

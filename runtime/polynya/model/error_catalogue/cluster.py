@@ -257,6 +257,31 @@ JOB_CODE_NOT_ALLOWED: Final = ErrorEntry(
     "file or the variable allows: objects in S3, or prefixes that end with `/`.",
 )
 
+JOB_SERVICE_MISSING: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-AGT-077",
+    title="the stage has no such service for jobs",
+    message="`engine: {engine}` names no application or job, and this node knows of none",
+    state="nothing was submitted; committed work stays",
+    fix="add `jobs: {{{engine}: {{}}}}` to the cluster in the stage file and deploy it, or set "
+    "`{variable}` of the agent, or name application or job in the task",
+    page="`engine: emr_serverless` and `engine: glue` alone mean the application and the job that "
+    "the stage made for the cluster of the task. The agent learns them from the variables "
+    "`POLYNYA_EMR_JOBS` (application, role, script and archive, separated by blanks) and "
+    "`POLYNYA_GLUE_JOB` (a name), which nodes of a stage with `jobs` have.",
+)
+
+JOB_SERVICE_WRONG: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-AGT-078",
+    title="a variable of the agent names no service for jobs",
+    message="the environment variable `{variable}` of the agent is wrong: {problem}",
+    state="nothing was submitted; committed work stays",
+    fix="correct the variable, or name application or job in the task",
+    page="`POLYNYA_EMR_JOBS` holds the id of the application, the ARN of the role, the script and "
+    "the archive in S3, separated by blanks; `POLYNYA_GLUE_JOB` holds the name of a job.",
+)
+
 # The workload stream.
 
 WORKLOAD_POSITION_LOST: Final = ErrorEntry(

@@ -113,6 +113,42 @@ FILES_CHANGED_BY_ENGINE = ErrorEntry(
     "Another engine, such as a compaction by Spark or Athena, replaced them before the commit. If "
     "it happens often, steps cost twice as much.",
 )
+TABLE_DROPPED = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-083",
+    title="another program dropped a table",
+    message="{table} is not in the catalog any more: another program dropped it",
+    state="nothing of this step was committed; landed files stay where they are",
+    fix="restore the table, or let the next run make it from the landed files that are still there",
+    page="A step was about to commit to a table that another program had dropped. The next run "
+    "makes the table again and reads everything that is still in the landing folder. Where landed "
+    "files were removed by their retention, reload the dataset from its source.",
+)
+COLUMN_GONE = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-081",
+    title="another program removed or renamed a column",
+    message="{table} has had the column {column}, and has it no more",
+    state="nothing of this step was written; its files stay where they are, and rows keep what the "
+    "column held as long as nobody rewrites them",
+    fix="rename it back (`ALTER TABLE … RENAME COLUMN`); after a drop, add it again with its type "
+    "and reload the dataset, or restore the table from a backup",
+    page="Polynya adds, renames and drops columns of an internal table by itself, and remembers "
+    "which ones there are. This column was removed or renamed by another program. If Polynya added "
+    "it again, all rows would have lost their values without a word. A column that was renamed "
+    "back has its values again, because Iceberg knows columns by their numbers.",
+)
+COLUMN_OF_OTHER_TYPE = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-082",
+    title="another program added a column of another type",
+    message="{table} has a column {column} that is not of the type {wanted}",
+    state=_FILES_STAY,
+    fix="drop that column (`ALTER TABLE … DROP COLUMN`), or rename it; the next run adds its own",
+    page="The source has a new column, and the internal table has one of this name that Polynya "
+    "did not add and that cannot take its values. Keep own columns out of internal tables: join "
+    "them in a view.",
+)
 LAYOUT_CHANGED_BY_OTHER = ErrorEntry(
     StaleStepError,
     "POLYNYA-LAKE-052",

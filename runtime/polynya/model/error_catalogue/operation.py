@@ -147,6 +147,48 @@ READ_NEEDS_SPARK = ErrorEntry(
     "capitals only, and a dataset whose settings were changed since its last run. For pending "
     "changes `polynya run --once --apply always` helps too.",
 )
+CATALOG_NEEDS_TOKEN = ErrorEntry(
+    ConfigError,
+    "POLYNYA-QRY-010",
+    title="a served catalog needs a token",
+    message="other machines can reach this address, and no token is set",
+    state="nothing was started",
+    fix="name a variable with a token of at least 32 bytes: `--token env:NAME`, or listen on "
+    "127.0.0.1",
+    page="Without a token `polynya serve --catalog` answers only programs on its own machine. "
+    "On any other address clients send a token. `openssl rand -hex 32` makes one.",
+)
+CATALOG_TOKEN_UNUSABLE = ErrorEntry(
+    ConfigError,
+    "POLYNYA-QRY-011",
+    title="the token of a served catalog cannot be used",
+    message="the token cannot be used: {reason}",
+    state="nothing was started",
+    fix="set a variable of the environment to a token (`openssl rand -hex 32`), and name it: "
+    "`--token env:NAME`",
+    page="`--token` names a variable of the environment, because every user of a machine can read "
+    "command lines. The token has at least 32 bytes: printable ASCII without spaces.",
+)
+CATALOG_ADDRESS_UNUSABLE = ErrorEntry(
+    DependencyError,
+    "POLYNYA-QRY-012",
+    title="the catalog cannot be served on an address",
+    message="the server cannot listen on this address",
+    state="nothing was started",
+    fix="choose another `--port`, or `--host`; `--port 0` takes a free one",
+    page="Another process listens there, the address is not one of this machine, or the port needs "
+    "rights that the user does not have.",
+)
+CATALOG_TLS_UNUSABLE = ErrorEntry(
+    ConfigError,
+    "POLYNYA-QRY-013",
+    title="the certificate of a served catalog cannot be used",
+    message="the certificate or its key cannot be used",
+    state="nothing was started",
+    fix="give PEM files that belong together, the key without a password",
+    page="`--tls-certificate` and `--tls-key` name PEM files. One of them cannot be read, the key "
+    "has a password, or it is not that of the certificate.",
+)
 NO_SUCH_QUARANTINED_RECORD = ErrorEntry(
     OperationError,
     "POLYNYA-QUA-001",
@@ -204,12 +246,13 @@ VIEW_NOT_TRANSLATED = ErrorEntry(
     OperationError,
     "POLYNYA-VIEW-004",
     title="a view has no translation",
-    message="the views of {relation} cannot be translated to Trino's SQL: {reason}",
+    message="the views of {relation} cannot be translated to the SQL of {engine}: {reason}",
     state=_TABLES_RIGHT,
-    fix="report it with the names and types of the columns",
-    page="The views are written for Spark and translated for Trino and Athena; something in this "
+    fix="leave the column out of the dataset with `except_columns`, or report it with the names "
+    "and types of the columns",
+    page="The views are written for Spark and translated for other engines; something in this "
     "dataset, most likely the name or the type of a column, has no translation. `polynya query` "
-    "has the views.",
+    "has the views, and so have the other engines.",
 )
 
 

@@ -105,6 +105,17 @@ TABLE_FILE_MISSING = ErrorEntry(
     "uses the newest one that exists: an earlier state with its own position, from which the next "
     "run continues.",
 )
+METADATA_FILE_UNREADABLE = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-080",
+    title="a metadata file cannot be read",
+    message="the metadata of a table or view cannot be read: {reason}",
+    state="other tables are not affected",
+    fix=METADATA_FILE_MISSING_FIX,
+    page="The catalog names a metadata file that is not one: it is damaged, cut off, of something "
+    "else, or longer than 128 MiB. `polynya serve` refuses this table or view and serves the "
+    "others.",
+)
 TABLE_NOT_IN_WAREHOUSE = ErrorEntry(
     OperationError,
     "POLYNYA-LAKE-044",
@@ -132,4 +143,96 @@ CATALOG_NOT_LOCAL = ErrorEntry(
     state="nothing was changed",
     fix="repair the catalog with the tools of its database or service",
     page="`polynya adopt` and `polynya doctor --repair` work on a catalog file in SQLite only.",
+)
+CATALOG_SERVICE_UNREACHABLE = ErrorEntry(
+    DependencyError,
+    "POLYNYA-LAKE-062",
+    title="the REST catalog does not answer",
+    state="the tables are as of the last completed commit; every commit is atomic",
+    fix="check that the server runs, and `catalog.uri` of the target; `polynya doctor` asks it",
+    page="The server of the catalog cannot be reached, took too long, or answered with an error of "
+    "its own (HTTP 429 or 5xx). A run tries again by itself. After a commit without an answer, the "
+    "next step reads the table again to see whether the commit was made.",
+)
+CATALOG_SERVICE_REFUSED = ErrorEntry(
+    DependencyError,
+    "POLYNYA-LAKE-063",
+    title="the REST catalog refuses the login",
+    state=_NOTHING_STARTED,
+    fix="check the variables that `catalog.credential` or `catalog.token` of the target name, and "
+    "what that client may do in the catalog",
+    page="The server answered with HTTP 401 or 403, or the OAuth2 server gave no token. The client "
+    "needs to create schemas, to list, create, load and change tables, and to do the same with "
+    "views where the catalog holds views.",
+)
+CATALOG_SERVICE_UNUSABLE = ErrorEntry(
+    DependencyError,
+    "POLYNYA-LAKE-064",
+    title="the REST catalog cannot be used",
+    message="the catalog cannot be used: {reason}",
+    state=_NOTHING_STARTED,
+    fix="check `catalog.uri`, `catalog.warehouse` and `catalog.prefix` of the target",
+    page="Something answers at the address and speaks no REST protocol of Iceberg, does not know "
+    "the warehouse, or wants its clients to load a class or to follow it to another server.",
+)
+CATALOG_UNCONDITIONAL = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-065",
+    title="the catalog takes commits without their conditions",
+    message="the catalog took a commit whose condition was not met",
+    state="a table made for the test was changed, and dropped; other tables are unchanged",
+    fix="use a catalog that checks the requirements of commits, as Iceberg's REST protocol says",
+    page="Polynya gives each commit the condition that the table still has the snapshot that the "
+    "commit is based on. Where a catalog ignores it, two processes overwrite each other's commits. "
+    "`polynya doctor` tries this on a table of its own, and so does the first run.",
+)
+CATALOG_MOVED = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-066",
+    title="the tables were moved to another catalog",
+    message="the tables of {schema} are in another catalog now: {place}",
+    state=_NOTHING_STARTED,
+    fix="use the target with that catalog; to come back, move the tables from there",
+    page="`polynya catalog move` moved the tables of a schema. Runs on the former catalog would "
+    "start from nothing. A file in the warehouse, `.polynya/catalogs/SCHEMA.json`, names the "
+    "catalog that has the tables.",
+)
+CATALOG_MOVE_UNFINISHED = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-067",
+    title="a move to another catalog is not finished",
+    message="the tables of {schema} are on their way from {start} to {place}",
+    state="each table is in one of the two catalogs or in both, unchanged",
+    fix="run the same `polynya catalog move` again: it continues where it ended",
+    page="`polynya catalog move` was interrupted. Nothing is lost, and nothing may write until "
+    "the move is finished.",
+)
+CATALOG_NAMES_TAKEN = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-068",
+    title="the other catalog has tables of the same names",
+    message="the catalog of the target {target} already has {tables}, with other contents",
+    state="nothing was changed",
+    fix="drop or rename those tables there, or give the tasks another `schema`",
+    page="`polynya catalog move` replaces no table that it did not bring.",
+)
+CATALOG_MOVE_IMPOSSIBLE = ErrorEntry(
+    OperationError,
+    "POLYNYA-LAKE-069",
+    title="tables cannot be moved between these targets",
+    message="the tables cannot be moved: {reason}",
+    state="nothing was changed",
+    fix="give both targets the same `warehouse` and different catalogs",
+    page="A move copies no data: both targets need the same warehouse. Names in Glue are in lower "
+    "case, so tables with capitals cannot move there.",
+)
+CATALOG_MOVE_OVERTAKEN = ErrorEntry(
+    ConflictError,
+    "POLYNYA-LAKE-070",
+    title="another process commits while tables are moved",
+    message="another process committed to {table} during the move",
+    state="the table is in its former catalog with that commit; tables moved so far are in the new "
+    "one",
+    fix="stop all runs and agents of the project, then run the same `polynya catalog move` again",
+    page="A run was at work. The move ended before it took this table out of its former catalog.",
 )

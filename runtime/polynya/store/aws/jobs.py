@@ -53,6 +53,7 @@ class GlueRuns(JobRuns):
         glue: Any | None = None,
     ) -> None:
         self._engine, self._clock = engine, clock or SystemClock()
+        assert engine.job_name is not None, "the caller has completed the engine"
         self._job = engine.job_name
         self._glue: Any = glue or client("glue", access)
 

@@ -21,7 +21,7 @@ from polynya.formats.landed import SCHEMAS, Lost
 from polynya.formats.opening import codec_of, decompressed, source_of
 from polynya.formats.records.avro import blocks_of, header_of, opened_avro
 from polynya.formats.records.columnar import exact_batches, opened_orc, opened_parquet
-from polynya.formats.records.csv import Dialect, pieces, placed_pieces
+from polynya.formats.records.csv import CsvDialect, pieces, placed_pieces
 from polynya.formats.records.json import parse_value, raw_lines
 from polynya.model.config.stream_content import (
     AvroContent,
@@ -144,7 +144,7 @@ CUTTERS: Final = {
 
 
 _BLANK: Final = b" \t\r\n"
-_LINES: Final = Dialect(quote="")
+_LINES: Final = CsvDialect(quote="")
 _LINE_END: Final = SplitLinesContent(type="split_lines").pattern
 #: How files begin that tell what they are.
 _STARTS: Final = {b"PAR1": "parquet", b"Obj\x01": "avro"}
@@ -216,7 +216,7 @@ def _separated(
     file: BinaryIO, content: CsvContent | TsvContent, record: int, byte: int
 ) -> Iterator[FileMessage]:
     """The records, each below the line of names of the file if it has one."""
-    dialect = Dialect(
+    dialect = CsvDialect(
         content.delimiter_character, "", content.quote_character, content.escape_character
     )
     names = b""
