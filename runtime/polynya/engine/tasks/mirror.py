@@ -30,7 +30,8 @@ from polynya.mirror.state import SourceCommit
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.target import ResolvedTarget
-from polynya.model.errors import PolynyaError
+from polynya.model.error_catalogue.mirrors import LOGIN_UNREADABLE
+from polynya.model.errors import DependencyError, PolynyaError
 from polynya.observe.engine import UnitFailed
 from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
@@ -128,7 +129,15 @@ class MirrorWork:
             return None
 
     def _session(self) -> MirrorSession:
-        return SnowflakeSession(self.task, lambda text: vault().open(text).text)
+        return SnowflakeSession(self.task, self._opened)
+
+    def _opened(self, text: str) -> str:
+        """A text of the connection with its secrets. Raises LOGIN_UNREADABLE."""
+        try:
+            return vault().open(text).text
+        except DependencyError as error:
+            why = f"{error.where}: {error.why or error.message}"
+            raise LOGIN_UNREADABLE(where=self.task.name, why=why) from error
 
 
 def _tables(target: ResolvedTarget) -> Tables:

@@ -84,3 +84,14 @@ CANNOT_BE_SHOWN: Final = ErrorEntry(
     fix="leave it out with `exclude`",
     page="The reason names what the target lacks.",
 )
+LOGIN_UNREADABLE: Final = ErrorEntry(
+    DependencyError,
+    "POLYNYA-MIR-007",
+    title="a secret of the connection of a mirror cannot be read",
+    message="the login of the mirror's connection cannot be read",
+    state="the target shows what it showed before; the mirror tries again with growing pauses",
+    fix="create the secret, let this process read it, or correct the reference",
+    page="A value of the connection is `${{file:PATH}}` or `${{secret:NAME}}`. The file or the "
+    "entry of AWS Secrets Manager is missing, unreadable for this process, not text, or lacks the "
+    "field after `#`. Files lie where `explain POLYNYA-STR-090` says.",
+)
