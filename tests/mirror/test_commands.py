@@ -17,6 +17,8 @@ from tests.mirror.faked import STARTED, FakeTarget, commit, shown, storage
 from tests.mirror.test_settings import ACCOUNT, MIRROR
 from tests.projects import USERS, write_project
 
+pytestmark = pytest.mark.usefixtures("translated_once")
+
 
 @pytest.fixture
 def project(tmp_path):
@@ -93,3 +95,14 @@ def test_a_secret_that_cannot_be_read_is_an_error_of_the_mirror(project, monkeyp
         work.step(TimeSlice(at_once=True))
     assert caught.value.code == "POLYNYA-MIR-007"
     assert "snowflake.pem" in caught.value.why
+
+
+def test_a_run_of_a_mirror_alone_makes_its_objects_without_a_jvm(project, target, capsys):
+    assert main(["run", "sales", "--once", "-p", str(project)]) == 0
+    assert "1 mirrored in" in "".join(capsys.readouterr())
+    assert set(target.objects) == {"USERS_INTERNAL", "USERS", "USERS__HISTORY", "USERS__CHANGES"}
+    assert main(["mirror", "status", "-p", str(project)]) == 0
+    assert main(["mirror", "sql", "sales", "-p", str(project)]) == 0
+
+    target.down = True
+    assert main(["run", "sales", "--once", "-p", str(project)]) == 0, "nothing was due"

@@ -13,27 +13,12 @@ from polynya.mirror.state import MirroredTable, MirrorState, decide, load_state
 from polynya.model.config.mirror import MirrorRefresh
 from polynya.model.errors import DependencyError
 from polynya.observe.mirror import MirrorBehind
-from polynya.query.dialects import views_in
 from tests.mirror.faked import STARTED, Rounds, commit, mirror, shown, storage
+
+pytestmark = pytest.mark.usefixtures("translated_once")
 
 SOURCE = storage("users", "orders")
 USERS, ORDERS = shown(SOURCE, "users"), shown(SOURCE, "orders")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _translated_once():
-    """The views of each shape are translated once: here their text does not matter."""
-    known = {}
-
-    def views(dialect, dataset, shape, table):
-        key = (dataset.relations.current, tuple(shape.columns), table)
-        if key not in known:
-            known[key] = views_in(dialect, dataset, shape, table)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polynya.mirror.plan.views_in", views)
-        yield
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ MIRROR_LOGIN_UNCLEAR: Final = ErrorEntry(
     message="the connection needs one of `private_key`, `token` and `password`",
     fix="keep one of the three; a key pair is the best one for a program",
     page="A connection of `type: snowflake` logs in with a key pair, a programmatic access token "
-    "or a password. Each is a reference: `${{env:NAME}}`, `${{file:PATH}}` or "
-    "`${{secret:NAME#FIELD}}`.",
+    "or a password. Each is a reference: `${env:NAME}`, `${file:PATH}` or "
+    "`${secret:NAME#FIELD}`.",
 )
 CONNECTOR_MISSING: Final = ErrorEntry(
     DependencyError,
@@ -91,7 +91,7 @@ LOGIN_UNREADABLE: Final = ErrorEntry(
     message="the login of the mirror's connection cannot be read",
     state="the target shows what it showed before; the mirror tries again with growing pauses",
     fix="create the secret, let this process read it, or correct the reference",
-    page="A value of the connection is `${{file:PATH}}` or `${{secret:NAME}}`. The file or the "
+    page="A value of the connection is `${file:PATH}` or `${secret:NAME}`. The file or the "
     "entry of AWS Secrets Manager is missing, unreadable for this process, not text, or lacks the "
-    "field after `#`. Files lie where `explain POLYNYA-STR-090` says.",
+    "field after `#`. See POLYNYA-STR-090 for where files lie.",
 )
