@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def test_a_run_makes_the_tables_and_then_mirrors_them(tmp_path, monkeypatch, capsys):
     target = FakeTarget()
     monkeypatch.setattr(MirrorWork, "_session", lambda _: target.connect())
-    mirror = f"{MIRROR}refresh: {{at_most_every: 1s}}\n"
+    mirror = f"{MIRROR}refresh: {{at_most_every: 0s}}\n"
     write_project(tmp_path, users=USERS, sales=mirror)
     (tmp_path / "connections").mkdir()
     (tmp_path / "connections" / "sf.yml").write_text(ACCOUNT)
