@@ -42,7 +42,7 @@ REFUSED: Final = (
 
 @dataclass(frozen=True)
 class View:
-    """A live view of a dataset, `schema.dataset`; `kind` is the reader's method that reads it."""
+    """A view of a dataset, `schema.dataset`; `kind` is the reader's method that reads a live one."""
 
     schema: str
     name: str
@@ -53,6 +53,11 @@ class View:
     def full_name(self) -> str:
         """As Spark has it."""
         return f"`{self.schema}`.`{self.name}`"
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it shows applied rows only."""
+        return self.kind.endswith("_stored")
 
 
 #: None where the engine refuses the view by name, because only Spark surely reads it right.
@@ -71,17 +76,24 @@ class Engine:
 
     name: str
     open: Callable[[Path], AbstractContextManager[Read]]
+    #: `polynya.open` has readers of live views only.
+    reads_stored_views: bool = True
 
 
 def views_of(directory: Path) -> list[View]:
-    """Every view of every dataset that has a table: Current, Changes, and History where kept."""
+    """Every view of every dataset that has a table: History only where it is kept."""
     project = load_project(directory)
     found = []
     for entry in inventory(project, python_catalog(project.target)):
         relations = entry.dataset.relations
-        names = {"current": relations.view, "changes": relations.changes_view}
+        names = {
+            "current": relations.view,
+            "changes": relations.changes_view,
+            "current_stored": relations.current_stored_view,
+        }
         if entry.dataset.kept.history:
             names["history"] = relations.history_view
+            names["history_stored"] = relations.history_stored_view
         if entry.table is not None and not entry.is_ledger:
             found += [View(relations.schema, one, entry.name, kind) for kind, one in names.items()]
     return found
@@ -155,8 +167,8 @@ def _opened(lake: polynya.Lake, view: View) -> polynya.LiveRead:
 
 
 EMBEDDED = Engine("`polynya query --engine embedded`", _embedded)
-PYTHON = Engine("`polynya.open`", _python)
-POLARS = Engine("Polars", _polars)
+PYTHON = Engine("`polynya.open`", _python, reads_stored_views=False)
+POLARS = Engine("Polars", _polars, reads_stored_views=False)
 
 
 def duckdb_engine(edit: Edit = unchanged) -> Engine:
@@ -176,7 +188,7 @@ def duckdb_engine(edit: Edit = unchanged) -> Engine:
     return Engine("DuckDB", opened)
 
 
-def trino_engine(server: TrinoServer, edit: Edit = unchanged) -> Engine:
+def trino_printed(server: TrinoServer, edit: Edit = unchanged) -> Engine:
     """The views that `polynya views --engine trino` prints, in a catalog beside that of the tables.
 
     The catalog of the tables has Spark's views under the same names, which Trino does not replace.
@@ -193,6 +205,21 @@ def trino_engine(server: TrinoServer, edit: Edit = unchanged) -> Engine:
             yield lambda view: as_arrow(server.run(f"SELECT * FROM live.{_folded(view)}"))
         finally:
             server.drop_catalog("live")
+            server.drop_catalog("polynya")
+
+    return Engine("Trino", opened)
+
+
+def trino_engine(server: TrinoServer) -> Engine:
+    """The Iceberg views themselves, in the catalog of the tables: nothing is printed or made."""
+
+    @contextmanager
+    def opened(directory: Path) -> Iterator[Read]:
+        warehouse = Path(str(load_project(directory).target.warehouse)).resolve()
+        server.add_catalog("polynya", "iceberg", sqlite_catalog(warehouse))
+        try:
+            yield lambda view: as_arrow(server.run(f"SELECT * FROM polynya.{_folded(view)}"))
+        finally:
             server.drop_catalog("polynya")
 
     return Engine("Trino", opened)
