@@ -42,7 +42,7 @@ REFUSED: Final = (
 
 @dataclass(frozen=True)
 class View:
-    """A view of a dataset, `schema.dataset`; `kind` is the reader's method that reads a live one."""
+    """A view of a dataset, `schema.dataset`; `kind` is the method that reads a live one."""
 
     schema: str
     name: str
@@ -181,7 +181,7 @@ def duckdb_engine(edit: Edit = unchanged) -> Engine:
             connection.execute("LOAD avro; LOAD iceberg")
             # What the clock of the reader says does not count.
             connection.execute("SET TimeZone = 'America/Lima'")
-            for statement in _of_all(directory, "--engine", "duckdb"):
+            for statement in printed(directory, "--engine", "duckdb"):
                 connection.execute(edit(statement))
             yield lambda view: connection.execute(f"FROM {_folded(view)}").fetch_arrow_table()
 
@@ -200,7 +200,7 @@ def trino_printed(server: TrinoServer, edit: Edit = unchanged) -> Engine:
         server.add_catalog("polynya", "iceberg", sqlite_catalog(warehouse))
         server.add_catalog("live", "memory", {})
         try:
-            for statement in _of_all(directory, "--engine", "trino", "--catalog", "polynya"):
+            for statement in printed(directory, "--engine", "trino", "--catalog", "polynya"):
                 server.run(edit(statement), catalog="live")
             yield lambda view: as_arrow(server.run(f"SELECT * FROM live.{_folded(view)}"))
         finally:
@@ -229,16 +229,10 @@ def _folded(view: View) -> str:
     return f'"{view.schema.lower()}"."{view.name.lower()}"'
 
 
-def _of_all(directory: Path, *options: str) -> list[str]:
-    """The statements of all datasets, without their semicolons."""
-    datasets = dict.fromkeys(view.dataset for view in views_of(directory))
-    return [text for one in datasets for text in _printed(directory, one, *options)]
-
-
-def _printed(directory: Path, dataset: str, *options: str) -> list[str]:
-    """What `polynya views` prints for a dataset, one statement each."""
+def printed(directory: Path, *options: str) -> list[str]:
+    """The statements that `polynya views` prints for all datasets, without their semicolons."""
     out = io.StringIO()
     with redirect_stdout(out):
-        code = main(["views", dataset, *options, "--project", str(directory)])
+        code = main(["views", *options, "--project", str(directory)])
     assert code == 0, out.getvalue()
     return [text for text in out.getvalue().split(";\n") if text]

@@ -64,12 +64,13 @@ def test_the_page_of_trino_holds(trino: TrinoServer, shell: Shell) -> None:
     with served(load_project(shell.folder)) as found:
         add_catalog(trino, "lake", SERVED, "http://127.0.0.1:8181", found.url)
         for view in ("orders", "orders__changes", "orders__history", "orders__current_stored"):
-            shown, wanted = (
-                trino.run(f"SELECT * FROM {catalog}.shop.{view}") for catalog in ("lake", "polynya")
-            )
+            shown = trino.run(f"SELECT * FROM shop.{view}", catalog="lake")
+            wanted = trino.run(f"SELECT * FROM polynya.shop.{view}")
             assert shown.types == wanted.types
             assert sorted(map(repr, shown.rows)) == sorted(map(repr, wanted.rows))
             assert shown.rows
+        with pytest.raises(StatementError, match="Catalog must be specified"):
+            trino.run("SELECT * FROM lake.shop.orders")
         shell.call("polynya run --once --apply always")
         query = "SELECT id, state FROM lake.shop_internal.orders_internal"
         rows = trino.run(f"{query} WHERE hdr__partition = 'current' ORDER BY id").rows
