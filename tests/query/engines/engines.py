@@ -207,7 +207,7 @@ def trino_printed(server: TrinoServer, edit: Edit = unchanged) -> Engine:
             server.drop_catalog("live")
             server.drop_catalog("polynya")
 
-    return Engine("Trino", opened)
+    return Engine("Trino with printed views", opened)
 
 
 def trino_engine(server: TrinoServer) -> Engine:
