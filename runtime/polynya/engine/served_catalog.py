@@ -264,7 +264,8 @@ class ServedCatalog:
             # Glue has no upper case.
             table = (table[0].lower(), table[1].lower())
         spark = definitions(live.dataset, live.shape, quote_path(*table))[live.view]
-        texts = {Dialect.SPARK: spark, **representations(live.dataset, live.shape)[live.view]}
+        others = representations(live.dataset, live.shape, for_trino=CATALOG)[live.view]
+        texts = {Dialect.SPARK: spark, **others}
         return [{"type": "sql", "sql": sql, "dialect": dialect} for dialect, sql in texts.items()]
 
     # Catalogs that are asked name by name
@@ -413,7 +414,7 @@ def _with_representations(
     for version in document["versions"]:
         if version["version-id"] == current:
             version["representations"] = list(texts)
-            # The catalog may have any name where it is attached: the texts name none.
+            # The catalog may have any name where Spark attaches it.
             version.pop("default-catalog", None)
     return document
 

@@ -103,17 +103,22 @@ def views_in(
 _READERS: Final = (Dialect.TRINO, Dialect.DUCKDB)
 
 
-def representations(dataset: ResolvedDataset, shape: Shape) -> dict[str, dict[Dialect, str]]:
+def representations(
+    dataset: ResolvedDataset, shape: Shape, *, for_trino: str | None = None
+) -> dict[str, dict[Dialect, str]]:
     """The texts of an Iceberg view beside Spark's: name of the view → dialect → SQL.
 
-    They read the internal table by schema and name, in the catalog of the view. A dialect to which
-    the dataset has no translation is missing.
+    They read the internal table by schema and name, in the catalog of the view; `for_trino` names
+    it for Trino, which finds no table by such a name if the view has no default catalog. A dialect
+    to which the dataset has no translation is missing.
     """
     schema, name = dataset.relations.internal_schema, dataset.relations.internal_table
     names = definitions(dataset, shape, "")
     texts: dict[str, dict[Dialect, str]] = {view: {} for view in names}
     for dialect in _READERS:
-        table = dialect.quote(dialect.fold(schema), dialect.fold(name))
+        catalog = for_trino if dialect is Dialect.TRINO else None
+        path = filter(None, (catalog, dialect.fold(schema), dialect.fold(name)))
+        table = dialect.quote(*path)
         try:
             views = views_in(dialect, dataset, shape, table)
         except OperationError:

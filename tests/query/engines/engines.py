@@ -42,7 +42,7 @@ REFUSED: Final = (
 
 @dataclass(frozen=True)
 class View:
-    """A live view of a dataset, `schema.dataset`; `kind` is the reader's method that reads it."""
+    """A view of a dataset, `schema.dataset`; `kind` is the method that reads a live one."""
 
     schema: str
     name: str
@@ -53,6 +53,11 @@ class View:
     def full_name(self) -> str:
         """As Spark has it."""
         return f"`{self.schema}`.`{self.name}`"
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it shows applied rows only."""
+        return self.kind.endswith("_stored")
 
 
 #: None where the engine refuses the view by name, because only Spark surely reads it right.
@@ -71,17 +76,24 @@ class Engine:
 
     name: str
     open: Callable[[Path], AbstractContextManager[Read]]
+    #: `polynya.open` has readers of live views only.
+    reads_stored_views: bool = True
 
 
 def views_of(directory: Path) -> list[View]:
-    """Every view of every dataset that has a table: Current, Changes, and History where kept."""
+    """Every view of every dataset that has a table: History only where it is kept."""
     project = load_project(directory)
     found = []
     for entry in inventory(project, python_catalog(project.target)):
         relations = entry.dataset.relations
-        names = {"current": relations.view, "changes": relations.changes_view}
+        names = {
+            "current": relations.view,
+            "changes": relations.changes_view,
+            "current_stored": relations.current_stored_view,
+        }
         if entry.dataset.kept.history:
             names["history"] = relations.history_view
+            names["history_stored"] = relations.history_stored_view
         if entry.table is not None and not entry.is_ledger:
             found += [View(relations.schema, one, entry.name, kind) for kind, one in names.items()]
     return found
@@ -155,8 +167,8 @@ def _opened(lake: polynya.Lake, view: View) -> polynya.LiveRead:
 
 
 EMBEDDED = Engine("`polynya query --engine embedded`", _embedded)
-PYTHON = Engine("`polynya.open`", _python)
-POLARS = Engine("Polars", _polars)
+PYTHON = Engine("`polynya.open`", _python, reads_stored_views=False)
+POLARS = Engine("Polars", _polars, reads_stored_views=False)
 
 
 def duckdb_engine(edit: Edit = unchanged) -> Engine:
@@ -169,14 +181,14 @@ def duckdb_engine(edit: Edit = unchanged) -> Engine:
             connection.execute("LOAD avro; LOAD iceberg")
             # What the clock of the reader says does not count.
             connection.execute("SET TimeZone = 'America/Lima'")
-            for statement in _of_all(directory, "--engine", "duckdb"):
+            for statement in printed(directory, "--engine", "duckdb"):
                 connection.execute(edit(statement))
             yield lambda view: connection.execute(f"FROM {_folded(view)}").fetch_arrow_table()
 
     return Engine("DuckDB", opened)
 
 
-def trino_engine(server: TrinoServer, edit: Edit = unchanged) -> Engine:
+def trino_printed(server: TrinoServer, edit: Edit = unchanged) -> Engine:
     """The views that `polynya views --engine trino` prints, in a catalog beside that of the tables.
 
     The catalog of the tables has Spark's views under the same names, which Trino does not replace.
@@ -188,11 +200,26 @@ def trino_engine(server: TrinoServer, edit: Edit = unchanged) -> Engine:
         server.add_catalog("polynya", "iceberg", sqlite_catalog(warehouse))
         server.add_catalog("live", "memory", {})
         try:
-            for statement in _of_all(directory, "--engine", "trino", "--catalog", "polynya"):
+            for statement in printed(directory, "--engine", "trino", "--catalog", "polynya"):
                 server.run(edit(statement), catalog="live")
             yield lambda view: as_arrow(server.run(f"SELECT * FROM live.{_folded(view)}"))
         finally:
             server.drop_catalog("live")
+            server.drop_catalog("polynya")
+
+    return Engine("Trino with printed views", opened)
+
+
+def trino_engine(server: TrinoServer) -> Engine:
+    """The Iceberg views themselves, in the catalog of the tables: nothing is printed or made."""
+
+    @contextmanager
+    def opened(directory: Path) -> Iterator[Read]:
+        warehouse = Path(str(load_project(directory).target.warehouse)).resolve()
+        server.add_catalog("polynya", "iceberg", sqlite_catalog(warehouse))
+        try:
+            yield lambda view: as_arrow(server.run(f"SELECT * FROM polynya.{_folded(view)}"))
+        finally:
             server.drop_catalog("polynya")
 
     return Engine("Trino", opened)
@@ -202,16 +229,10 @@ def _folded(view: View) -> str:
     return f'"{view.schema.lower()}"."{view.name.lower()}"'
 
 
-def _of_all(directory: Path, *options: str) -> list[str]:
-    """The statements of all datasets, without their semicolons."""
-    datasets = dict.fromkeys(view.dataset for view in views_of(directory))
-    return [text for one in datasets for text in _printed(directory, one, *options)]
-
-
-def _printed(directory: Path, dataset: str, *options: str) -> list[str]:
-    """What `polynya views` prints for a dataset, one statement each."""
+def printed(directory: Path, *options: str) -> list[str]:
+    """The statements that `polynya views` prints for all datasets, without their semicolons."""
     out = io.StringIO()
     with redirect_stdout(out):
-        code = main(["views", dataset, *options, "--project", str(directory)])
+        code = main(["views", *options, "--project", str(directory)])
     assert code == 0, out.getvalue()
     return [text for text in out.getvalue().split(";\n") if text]

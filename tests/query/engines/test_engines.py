@@ -16,12 +16,12 @@ from typing import Final
 import pyarrow as pa
 import pytest
 
-from examples.servers.trino import TrinoServer, UnavailableError, trino_server
+from examples.servers.trino import TrinoServer
 from polynya.lake.spark.api import SparkSession
 from polynya.query import live_rows
-from tests.absent import absent
 from tests.docs.pages import ROOT
 from tests.lab.commands import InProcessDriver
+from tests.lab.trino import running_trino
 from tests.oracle.packs.conformance import groups
 from tests.oracle.packs.pack import Landing, Pack
 from tests.query.engines.compare import Compared, compared, difference
@@ -36,6 +36,7 @@ from tests.query.engines.engines import (
     duckdb_engine,
     spark_engine,
     trino_engine,
+    trino_printed,
     views_of,
 )
 from tests.query.test_answers import FULL
@@ -44,6 +45,8 @@ from tests.query.test_dialects_spark import TYPES
 pytestmark = pytest.mark.spark
 WITHOUT_JVM: Final = (EMBEDDED, PYTHON, POLARS)
 QUICK: Final = ("DuckDB", *(engine.name for engine in WITHOUT_JVM))
+#: The Iceberg views, and those that `polynya views` prints.
+TRINO: Final = ("Trino", "Trino with printed views")
 #: Of the conformance cases on every push: 17 cases of history, with late events and deletes.
 FEW: Final = ("given.g02",)
 #: How a run applies before each comparison.
@@ -134,13 +137,13 @@ def _read(engine: Engine, directory: Path) -> dict[View, pa.Table]:
 
 
 def _engines(trino: TrinoServer | None) -> list[Engine]:
-    more = [trino_engine(trino)] if trino else []
+    more = [trino_engine(trino), trino_printed(trino)] if trino else []
     return [duckdb_engine(), *WITHOUT_JVM, *more]
 
 
 def _faulty_engines(trino: TrinoServer | None) -> list[Engine]:
     """The engines with a view text in which a pending delete deletes nothing."""
-    more = [trino_engine(trino, mistranslated)] if trino else []
+    more = [trino_printed(trino, mistranslated)] if trino else []
     return [duckdb_engine(mistranslated), *map(_planted, WITHOUT_JVM), *more]
 
 
@@ -186,11 +189,8 @@ def few(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcom
 @pytest.fixture(scope="module")
 def trino() -> Iterator[TrinoServer]:
     """A server that runs; without one the tests are skipped, in CI failed."""
-    try:
-        with trino_server() as server:
-            yield server
-    except UnavailableError as error:
-        absent(str(error))
+    with running_trino() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +223,8 @@ def test_a_mistranslation_is_found(few: Outcome, engine: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", [*QUICK, "Trino"])
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("engine", [*QUICK, *TRINO])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_every_shape_in_every_engine(every: Outcome, moment: str, engine: str) -> None:
     assert_same(every, moment, engine)
@@ -231,7 +232,7 @@ def test_every_shape_in_every_engine(every: Outcome, moment: str, engine: str) -
 
 @pytest.mark.slow
 def test_a_mistranslation_for_trino_is_found(every: Outcome) -> None:
-    assert every.planted["Trino"].different
+    assert every.planted["Trino with printed views"].different
 
 
 def test_the_page_has_each_known_difference() -> None:
