@@ -50,9 +50,11 @@ def aws_server(*buckets: str) -> Iterator[str]:
             for bucket in buckets:
                 place = {"LocationConstraint": REGION}
                 client("s3", endpoint).create_bucket(Bucket=bucket, CreateBucketConfiguration=place)
-            yield endpoint
-            # What servers of one process hold is common to them.
-            urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")).close()
+            try:
+                yield endpoint
+            finally:
+                # What servers of one process hold is common to them.
+                urlopen(Request(f"{endpoint}/moto-api/reset", method="POST")).close()
         finally:
             server.stop()
 

@@ -62,7 +62,8 @@ def test_views_are_made_of_the_settings(tmp_path: Path) -> None:
             assert found.ask("/v1/namespaces/foreign/tables/users_internal")[0] == 404
             assert client.list_tables("shop_internal") == [("shop_internal", "users_internal")]
             assert [name for _, name in client.list_views("Shop")] == [
-                "Users", "Users__changes", "Users__history",
+                "Users", "Users__changes", "Users__current_stored", "Users__history",
+                "Users__history_stored",
             ]  # fmt: skip
             assert client.view_exists(("Shop", "Users"))
             assert not client.view_exists(("Shop", "Nobody"))

@@ -118,9 +118,9 @@ def test_a_key_that_is_written_twice_is_an_error_beside_others(tmp_path):
         ("[1]", "POLYNYA-CFG-009", "must be a mapping"),
         ("kind: storage", "POLYNYA-CFG-008", "missing key `apiVersion`"),
         (
-            USERS.replace("kind: storage", "kind: mirror"),
+            USERS.replace("kind: storage", "kind: painting"),
             "POLYNYA-CFG-018",
-            "kind: `mirror` is not supported in this file",
+            "kind: `painting` is not supported in this file",
         ),
         (USERS.replace("/v1", "/v2"), "POLYNYA-CFG-018", "`polynya/v2` is not supported"),
         (USERS.replace("name: users", "name: 'a;b'", 1), "POLYNYA-CFG-010", "name: `a;b` is not"),

@@ -60,8 +60,8 @@ def test_no_column_of_a_key_of_several_is_unique_by_itself() -> None:
     [
         (Dialect.ATHENA, "timestamp(6)"),
         (Dialect.DUCKDB, "TIMESTAMPTZ"),
-        (Dialect.SNOWFLAKE, "TIMESTAMPTZ"),
-        (Dialect.SPARK, "TIMESTAMP"),
+        (Dialect.SNOWFLAKE, "TIMESTAMP_LTZ(6)"),
+        (Dialect.SPARK, "timestamp"),
     ],
 )
 def test_types_are_those_of_the_engine(engine: Dialect, kind: str) -> None:

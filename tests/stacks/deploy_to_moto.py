@@ -31,6 +31,7 @@ SKIPPED_BY_MOTO = {
     "AWS::CloudWatch::Alarm",
     "AWS::EMRServerless::Application",
     "AWS::Glue::Database",
+    "AWS::Glue::Job",
     "AWS::KinesisFirehose::DeliveryStream",
     "AWS::LakeFormation::DataCellsFilter",
     "AWS::LakeFormation::DataLakeSettings",
@@ -152,6 +153,7 @@ def _loadable(template: dict[str, Any]) -> dict[str, Any]:
         if resource["Type"] != "AWS::Lambda::Permission"
         or not _is_of_skipped(resource["Properties"].get("SourceArn"), kept)
     }
+    kept = {name: _without_skipped(resource, kept) for name, resource in kept.items()}
     outputs = {
         name: output
         for name, output in template.get("Outputs", {}).items()
@@ -159,6 +161,17 @@ def _loadable(template: dict[str, Any]) -> dict[str, Any]:
     }
     rest = {name: part for name, part in template.items() if name != "Rules"}
     return {**rest, "Resources": kept, "Outputs": outputs}
+
+
+def _without_skipped(value: Any, kept: dict[str, Any]) -> Any:
+    """A value with a text in place of each attribute of a resource that moto will not make."""
+    if _is_of_skipped(value, kept):
+        return "of-a-skipped-resource"
+    if isinstance(value, dict):
+        return {name: _without_skipped(inner, kept) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_skipped(inner, kept) for inner in value]
+    return value
 
 
 def _is_of_skipped(value: Any, kept: dict[str, Any]) -> bool:

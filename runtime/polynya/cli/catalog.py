@@ -33,7 +33,6 @@ def move(*, to: str, dry_run: bool = False, context: Context) -> int:
         dry_run: only show what would be done.
     """
     # Start-up time: PyIceberg.
-    from polynya.engine.inventory import internal_schemas
     from polynya.lake.spark.session import CATALOG
     from polynya.lake.warehouse.move import CatalogMove
     from polynya.lake.warehouse.moved import identity
@@ -48,7 +47,7 @@ def move(*, to: str, dry_run: bool = False, context: Context) -> int:
         register_of(start, CATALOG, _glue(start)),
         register_of(end, CATALOG, _glue(end)),
         store_at(start.warehouse, start.aws),
-        frozenset(internal_schemas(project)),
+        frozenset(project.internal_schemas),
         frozenset(task.schema_ for task in project.tasks),
         on_step=lambda step, entry: context.output.detail(f"{step} {entry.full_name}"),
     )

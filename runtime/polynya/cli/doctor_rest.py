@@ -20,9 +20,8 @@ def rest_checks(project: LoadedProject) -> Iterator[Check]:
     reached = guarded("catalog", partial(_reach, target, access))
     yield reached
     # Start-up time: PyIceberg.
-    from polynya.engine.inventory import internal_schemas
 
-    schemas = sorted(internal_schemas(project))
+    schemas = sorted(project.internal_schemas)
     if reached.status != "fail" and schemas:
         yield guarded("catalog commits", partial(_commits, target, access, schemas[0]))
 

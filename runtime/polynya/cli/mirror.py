@@ -36,6 +36,8 @@ def status(*tasks: str, context: Context) -> int:
     Asks the catalog and the state that mirrors keep in the warehouse, never the target. Exit code
     3 when a table is behind for longer than `stale_after`, or its last try failed.
 
+    For example: `polynya mirror status`.
+
     Args:
         tasks: names of mirrors. Default: all.
     """
@@ -111,6 +113,8 @@ def setup(
     context: Context,
 ) -> int:
     """Print what an administrator of the target makes once: volume, integration, roles, rights.
+
+    For example: `polynya mirror setup sales_snowflake --terraform`.
 
     Args:
         task: name of the mirror.

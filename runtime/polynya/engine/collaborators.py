@@ -13,7 +13,6 @@ from polynya import __version__
 from polynya.engine import session
 from polynya.engine.backlog import LandedReaders, copy_state_reader
 from polynya.engine.context import EngineContext, EngineHooks
-from polynya.engine.inventory import internal_schemas
 from polynya.engine.policy import ApplyMode
 from polynya.formats.begun import Begun
 from polynya.formats.loads import limits_of
@@ -54,7 +53,7 @@ def start_engine(
     if isinstance(target.warehouse, Path):
         make_folder(target.warehouse)
         refuse_unwritable(target.warehouse)
-    refuse_moved_tables(target, internal_schemas(project))
+    refuse_moved_tables(target, project.internal_schemas)
     _refuse_unconditional(project)
     spark = session.start_spark(project, long_lived=long_lived)
     landed_readers = LandedReaders(copy_state_reader(spark))
@@ -110,7 +109,7 @@ def _refuse_unconditional(project: LoadedProject) -> None:
 
     Raises OperationError when it takes them (POLYNYA-LAKE-065).
     """
-    target, schemas = project.target, sorted(internal_schemas(project))
+    target, schemas = project.target, sorted(project.internal_schemas)
     if target.rest is None or not schemas:
         return
     name = hashlib.sha256(target.rest.text.encode()).hexdigest()[:32]

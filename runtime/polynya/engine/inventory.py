@@ -32,11 +32,6 @@ class ProjectTable:
         return self.dataset.relations.current
 
 
-def internal_schemas(project: LoadedProject) -> set[str]:
-    """The schemas of the tables of all tasks."""
-    return {task.internal_schema or f"{task.schema_}_internal" for task in project.tasks}
-
-
 def inventory(
     project: LoadedProject,
     catalog: Tables | None,

@@ -97,6 +97,11 @@ class LoadedProject:
     unused: tuple[str, ...] = ()
 
     @property
+    def internal_schemas(self) -> set[str]:
+        """The schemas of the tables of all tasks."""
+        return {task.internal_schema or f"{task.schema_}_internal" for task in self.tasks}
+
+    @property
     def connections(self) -> dict[str, AnyConnection]:
         """The settings of the right connections, as the target has them."""
         return {name: one.connection for name, one in self.effective.items()}

@@ -20,7 +20,7 @@ TEXT = parse_type("string")
     [
         (Thrown("CommitFailedException", "the table has moved"), "POLYNYA-LAKE-052"),
         (Thrown("CommitStateUnknownException", "connection reset"), "POLYNYA-LAKE-004"),
-        (Thrown("ServiceFailureException", "503"), "POLYNYA-LAKE-004"),
+        (Thrown("ServiceFailureException", "503"), "POLYNYA-LAKE-062"),
         (Thrown("RuntimeIOException", "No space left on device"), "POLYNYA-DEP-011"),
     ],
 )

@@ -81,6 +81,9 @@ class JavaTable:
         def properties(self) -> dict[str, str]:
             return REGION
 
+        def credentials(self) -> Any:
+            return SimpleNamespace(size=lambda: 0)
+
     def io(self) -> Any:
         return self._FileIo()
 

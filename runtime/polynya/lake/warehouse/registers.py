@@ -42,7 +42,7 @@ from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import ConflictError
 
 #: A table that a REST catalog does not give out under its name any more has this after it.
-_MOVED: Final = "__polynya_moved"
+_MOVED: Final = "_moved_by_polynya"
 
 
 class Register(ABC):

@@ -175,7 +175,8 @@ class MirrorTask(Frozen):
     target: MirrorTarget = Field(description="The warehouse that shows them.")
     views: MirrorViews = Field(default_factory=MirrorViews, description="The views to make.")
     refresh: MirrorRefresh = Field(
-        default_factory=MirrorRefresh, description="When the target is told of new commits."
+        default_factory=MirrorRefresh,
+        description="How the target hears of new commits, and how often.",
     )
     schema_evolution: Literal["follow", "freeze"] = Field(
         default="follow",
