@@ -60,6 +60,11 @@ demo-streams: dev ## Land Kafka and Kinesis, kill servers and processes meanwhil
 demo-postgres: dev ## Capture a busy PostgreSQL, kill it and the capture, then compare every row
 	@$(BIN)/python -m tests.capture_demo $(ARGS)
 
+# Needs the Trino server of the slow tests, 0.8 GB, which it fetches once.
+.PHONY: demo-consume
+demo-consume: dev ## Read live tables with Spark, Trino, DuckDB, Python and Polars at one commit, while a feed goes on
+	@$(BIN)/python -m tests.consume_demo $(ARGS)
+
 ##@ Develop
 
 .PHONY: check

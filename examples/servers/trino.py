@@ -178,15 +178,15 @@ class TrinoServer:
         ]  # fmt: skip
 
 
-def sqlite_catalog(warehouse: Path, name: str = "polynya") -> dict[str, str]:
-    """Properties of a catalog over a local target's warehouse, which has one in SQLite.
+def sqlite_catalog(file: Path, warehouse: Path, name: str = "polynya") -> dict[str, str]:
+    """Properties of a catalog over that of a local target, which is a file of SQLite.
 
     `name` is that under which the tables were written.
     """
     return {
         "iceberg.catalog.type": "jdbc",
         "iceberg.jdbc-catalog.driver-class": "org.sqlite.JDBC",
-        "iceberg.jdbc-catalog.connection-url": f"jdbc:sqlite:{warehouse / 'catalog.db'}",
+        "iceberg.jdbc-catalog.connection-url": f"jdbc:sqlite:{file}",
         "iceberg.jdbc-catalog.catalog-name": name,
         "iceberg.jdbc-catalog.schema-version": "V1",
         "iceberg.jdbc-catalog.default-warehouse-dir": f"file://{warehouse}",

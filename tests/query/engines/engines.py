@@ -25,6 +25,7 @@ from polynya.engine.inventory import inventory
 from polynya.lake.read.query import Statement, answer
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import python_catalog
+from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.model.error_catalogue.operation import READ_NEEDS_SPARK
 from polynya.model.errors import OperationError
 from polynya.model.loader import load_project
@@ -196,8 +197,10 @@ def trino_printed(server: TrinoServer, edit: Edit = unchanged) -> Engine:
 
     @contextmanager
     def opened(directory: Path) -> Iterator[Read]:
-        warehouse = Path(str(load_project(directory).target.warehouse)).resolve()
-        server.add_catalog("polynya", "iceberg", sqlite_catalog(warehouse))
+        target = load_project(directory).target
+        file, warehouse = catalog_file(target), Path(str(target.warehouse)).resolve()
+        assert file is not None, "the catalog is a file"
+        server.add_catalog("polynya", "iceberg", sqlite_catalog(file, warehouse))
         server.add_catalog("live", "memory", {})
         try:
             for statement in printed(directory, "--engine", "trino", "--catalog", "polynya"):
