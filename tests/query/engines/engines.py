@@ -197,10 +197,7 @@ def trino_printed(server: TrinoServer, edit: Edit = unchanged) -> Engine:
 
     @contextmanager
     def opened(directory: Path) -> Iterator[Read]:
-        target = load_project(directory).target
-        file, warehouse = catalog_file(target), Path(str(target.warehouse)).resolve()
-        assert file is not None, "the catalog is a file"
-        server.add_catalog("polynya", "iceberg", sqlite_catalog(file, warehouse))
+        server.add_catalog("polynya", "iceberg", _tables_of(directory))
         server.add_catalog("live", "memory", {})
         try:
             for statement in printed(directory, "--engine", "trino", "--catalog", "polynya"):
@@ -218,14 +215,20 @@ def trino_engine(server: TrinoServer) -> Engine:
 
     @contextmanager
     def opened(directory: Path) -> Iterator[Read]:
-        warehouse = Path(str(load_project(directory).target.warehouse)).resolve()
-        server.add_catalog("polynya", "iceberg", sqlite_catalog(warehouse))
+        server.add_catalog("polynya", "iceberg", _tables_of(directory))
         try:
             yield lambda view: as_arrow(server.run(f"SELECT * FROM polynya.{_folded(view)}"))
         finally:
             server.drop_catalog("polynya")
 
     return Engine("Trino", opened)
+
+
+def _tables_of(directory: Path) -> dict[str, str]:
+    target = load_project(directory).target
+    file = catalog_file(target)
+    assert file is not None, "the catalog is a file"
+    return sqlite_catalog(file, Path(str(target.warehouse)).resolve())
 
 
 def _folded(view: View) -> str:
