@@ -1,10 +1,11 @@
 """The environment of jobs in EMR Serverless and Glue: the package of nodes as one archive.
 
-The images of both services have Python 3.11, Java 17 and Amazon Linux 2023, as nodes have: EMR from
-release 7.10 on (EMR Release Guide, "Application versions"), Glue from 5.0 on (Glue Developer Guide,
-"AWS Glue versions"). So the packages of the nodes fit, and the archive brings neither. Its
-`bin/python` is a script: Python of the image, with the packages and the jars beside the script,
-wherever the service unpacks them.
+The archive expects Python 3.11 and Java 17 in the image, on Amazon Linux 2023 as on nodes, and
+brings neither. AWS documents Python 3.11 for EMR 7.10 on EC2 (EMR Release Guide, "Amazon EMR
+version 7.10.0") and for Glue 5.0 (Glue Developer Guide, "AWS Glue version support policy"). Python
+3.11 in EMR Serverless was not tried, nor Java 17 and Amazon Linux 2023 in either service.
+`bin/python` of the archive is a script: Python of the image, with the packages and the jars beside
+the script, wherever the service unpacks them.
 """
 
 from __future__ import annotations
