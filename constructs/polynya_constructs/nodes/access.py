@@ -124,8 +124,6 @@ def grant_tables(role: iam.Role, lakehouse: Lakehouse) -> None:
     allow_objects(role, "ReadLanding", landing, "*", ["s3:GetObject"])
     allow(role, "ListLanding", actions=["s3:ListBucket"], resources=[landing.bucket_arn])
     allow(role, "ListTables", actions=["s3:ListBucket"], resources=[warehouse.bucket_arn])
-    rules = ["s3:GetLifecycleConfiguration"]
-    allow(role, "ReadLifecycleRules", actions=rules, resources=[warehouse.bucket_arn])
     moved = f"{WAREHOUSE_PREFIX}.polynya/catalogs/*"
     allow_objects(role, "ReadMovedCatalogs", warehouse, moved, ["s3:GetObject"])
     if lakehouse.databases:
