@@ -345,10 +345,10 @@ class _Translation:
         texts = []
         for key, kind in zip(self._shape.keys, types, strict=True):
             text = self._text(quoted(key), kind)
-            texts.append(f"LOWER({text})" if kind == BINARY else text)
+            text = f"LOWER({text})" if kind == BINARY else text
+            texts.append(f"COALESCE(CHR(8) || {text}, '')")
         # `concat_ws` leaves NULL out; a key is NULL in records that replace their elements.
-        joined = " || CHR(8) || ".join(texts)
-        return self._engine.sha1_bytes(joined)
+        return self._engine.sha1_bytes(f"SUBSTRING({' || '.join(texts)}, 2)")
 
     def _binary_null(self) -> str:
         return f"CAST(NULL AS {'BINARY' if self._engine is SNOWFLAKE else 'VARBYTE'})"
