@@ -166,7 +166,7 @@ def _planted(engine: Engine) -> Engine:
             )
             yield read
 
-    return Engine(engine.name, opened)
+    return replace(engine, open=opened)
 
 
 def _few(wanted: dict[View, pa.Table]) -> dict[View, pa.Table]:
