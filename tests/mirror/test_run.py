@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from polynya.cli.main import main
 from polynya.engine.tasks.mirror import MirrorWork
+from tests.lab.commands import InProcessDriver
 from tests.mirror.faked import FakeTarget
 from tests.mirror.test_settings import ACCOUNT, MIRROR
 from tests.projects import USERS, write_project
@@ -13,8 +13,8 @@ from tests.projects import USERS, write_project
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_a_run_makes_the_tables_and_then_mirrors_them(tmp_path, monkeypatch, capsys):
-    target = FakeTarget()
+def test_a_run_makes_the_tables_and_then_mirrors_them(spark, tmp_path, monkeypatch):
+    target, driver = FakeTarget(), InProcessDriver(spark)
     monkeypatch.setattr(MirrorWork, "_session", lambda _: target.connect())
     mirror = f"{MIRROR}refresh: {{at_most_every: 0s}}\n"
     write_project(tmp_path, users=USERS, sales=mirror)
@@ -25,12 +25,13 @@ def test_a_run_makes_the_tables_and_then_mirrors_them(tmp_path, monkeypatch, cap
     run = ["run", "--once", "--apply", "always", "-p", str(tmp_path)]
 
     (landing / "1.json").write_text('{"userId":1,"name":"Ada","operation":"I","sequenceNum":1}\n')
-    assert main(run) == 0
+    assert driver.call(*run).code == 0
     assert "USERS_INTERNAL" in target.objects
 
     target.down = True
     (landing / "2.json").write_text('{"userId":2,"name":"Bob","operation":"I","sequenceNum":2}\n')
-    assert main(run) != 0
-    capsys.readouterr()
-    assert main(["query", "SELECT count(*) AS n FROM shop.users", "--json", "-p", run[-1]]) == 0
-    assert '"n":2' in capsys.readouterr().out, "the table is written all the same"
+    assert driver.call(*run).code != 0
+    asked = driver.call(
+        "query", "SELECT count(*) AS n FROM shop.users", "--json", "-p", str(tmp_path)
+    )
+    assert '"n":2' in asked.output, "the table is written all the same"

@@ -55,11 +55,11 @@ class DatabricksAccess(Construct):
             principal_arn: the role of Unity Catalog; default: that of the partition `aws`.
 
         Raises:
-            ValueError: when there is no database to read, or the id is not a Databricks account.
+            ValueError: when the lakehouse lists no database, or the id is not a Databricks account.
         """
         super().__init__(scope, id_)
         if not lakehouse.databases:
-            raise ValueError("Databricks is named, and there is no database that it could read")
+            raise ValueError("Databricks needs a database to read, and the lakehouse lists none")
         trust = None
         if external_id is not None:
             if not re.fullmatch(DATABRICKS_ACCOUNT, external_id):

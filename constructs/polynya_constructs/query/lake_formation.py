@@ -109,12 +109,16 @@ class LakeFormationGovernance(Construct):
         tags = tags or {}
         for grant in grants:
             if grant.database is not None and grant.database not in lakehouse.databases:
-                raise ValueError(f"a grant is on {grant.database}, which is no database here")
+                raise ValueError(
+                    f"a grant names the database {grant.database}, which the lakehouse lacks"
+                )
             if grant.reader in readers:
                 raise ValueError(f"{grant.reader} is among `readers`, who read everything")
             for tag, values in (grant.tags or {}).items():
                 if unknown := set(values) - set(tags.get(tag, {})):
-                    raise ValueError(f"a grant is on {tag}={min(unknown)}, which is no tag here")
+                    raise ValueError(
+                        f"a grant names the tag {tag}={min(unknown)}, which `tags` lacks"
+                    )
         if readers and not lakehouse.databases:
             raise ValueError("readers are named, and there is no database that they could read")
         self.role = iam.Role(

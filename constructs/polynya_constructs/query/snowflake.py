@@ -53,11 +53,11 @@ class SnowflakeAccess(Construct):
                 catalog-linked database does, and lists databases.
 
         Raises:
-            ValueError: when there is no database to read.
+            ValueError: when the lakehouse lists no database.
         """
         super().__init__(scope, id_)
         if not lakehouse.databases:
-            raise ValueError("Snowflake is named, and there is no database that it could read")
+            raise ValueError("Snowflake needs a database to read, and the lakehouse lists none")
         self.volume_role = outside_role(
             self,
             "VolumeRole",

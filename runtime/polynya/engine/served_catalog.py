@@ -30,7 +30,7 @@ from polynya.engine.inventory import inventory
 from polynya.engine.project_views import ProjectViews
 from polynya.lake.fold.live_views import definitions
 from polynya.lake.read.inspect import shape
-from polynya.lake.spark.catalog import python_catalog
+from polynya.lake.spark.catalog import holds_views, python_catalog
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.lake.warehouse.check import entries_of, lies_in, namespaces_of
@@ -299,18 +299,20 @@ class ServedCatalog:
     def _remote_names(self, namespace: Namespace, kind: Kind) -> list[str]:
         if namespace not in self._remote_namespaces():
             return []
+        if kind == "view" and not holds_views(self._project.target):
+            return [name for live in self._datasets(namespace) for name in _views(live)]
         try:
             if kind == "table":
                 return [name[-1] for name in self._remote.list_tables(namespace)]
             return [name[-1] for name in self._remote.list_views(namespace)]
         except NoSuchNamespaceError:
             return []
-        except NotImplementedError:
-            return [name for live in self._datasets(namespace) for name in _views(live)]
 
     def _remote_place(self, namespace: Namespace, name: str, kind: Kind) -> _Place:
         if namespace not in self._remote_namespaces():
             raise NotInCatalogError
+        if kind == "view" and not holds_views(self._project.target):
+            return _Place("")
         try:
             if kind == "table":
                 table = self._remote.load_table((*namespace, name))
@@ -320,8 +322,6 @@ class ServedCatalog:
             view = self._remote.load_view((*namespace, name)).metadata
         except (NoSuchTableError, NoSuchViewError, NoSuchNamespaceError):
             raise NotInCatalogError from None
-        except NotImplementedError:
-            return _Place("")
         except ValueError as error:
             where = _about(namespace, name)
             raise METADATA_FILE_UNREADABLE(where=where, reason="it is damaged") from error
