@@ -234,10 +234,10 @@ def test_constructs_refuse_readers_that_could_be_anybody(assembly: Assembly) -> 
         "'0000' is not an external id": lambda: OutsideTrust(
             principal_arn=USER, external_id="0000"
         ),
-        "Snowflake is named, and there": lambda: SnowflakeAccess(
+        "Snowflake needs a database to read": lambda: SnowflakeAccess(
             stack, "A", name="a", lakehouse=nothing
         ),
-        "Databricks is named, and there": lambda: DatabricksAccess(
+        "Databricks needs a database to read": lambda: DatabricksAccess(
             stack, "B", name="b", lakehouse=nothing
         ),
         "is not the id of a Databricks account": lambda: DatabricksAccess(
@@ -249,8 +249,8 @@ def test_constructs_refuse_readers_that_could_be_anybody(assembly: Assembly) -> 
         "'a b' is not the name of a table": lambda: LakeGrant(
             reader=READER, database="shop", table="a b"
         ),
-        "a grant is on sales": lambda: governed("D", LakeGrant(reader=READER, database="sales")),
-        "a grant is on domain=hr": lambda: governed(
+        "a grant names the database sales": lambda: governed("D", LakeGrant(reader=READER, database="sales")),
+        "a grant names the tag domain=hr": lambda: governed(
             "E", LakeGrant(reader=READER, tags={"domain": ["hr"]})
         ),
         "is among `readers`": lambda: LakeFormationGovernance(
