@@ -249,7 +249,9 @@ def test_constructs_refuse_readers_that_could_be_anybody(assembly: Assembly) -> 
         "'a b' is not the name of a table": lambda: LakeGrant(
             reader=READER, database="shop", table="a b"
         ),
-        "names the database sales": lambda: governed("D", LakeGrant(reader=READER, database="sales")),
+        "names the database sales": lambda: governed(
+            "D", LakeGrant(reader=READER, database="sales")
+        ),
         "a grant names the tag domain=hr": lambda: governed(
             "E", LakeGrant(reader=READER, tags={"domain": ["hr"]})
         ),
