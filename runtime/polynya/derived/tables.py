@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
 from polynya.model.error_catalogue.derived import QUERY_REFUSED
@@ -72,8 +72,7 @@ def parsed_query(text: str, where: str) -> ParsedQuery:
     try:
         statements = sqlglot.parse(text, read="spark")
     except (SqlglotError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
-        raise QUERY_REFUSED(where=where, reason=reason, fix=_SPELLING) from error
+        raise QUERY_REFUSED(where=where, reason=_reason(error), fix=_SPELLING) from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise QUERY_REFUSED(where=where, reason="it is not one `SELECT`", fix=_ONE)
     query = statements[0]
@@ -92,6 +91,17 @@ def parsed_query(text: str, where: str) -> ParsedQuery:
 
 _SPELLING = "look for a bracket or a quote that is not closed; the SQL is Spark's"
 _ONE = "write one `SELECT`, which may begin with `WITH`, and no second statement"
+
+
+def _reason(error: SqlglotError | RecursionError) -> str:
+    """What the parser says, with the place in the text."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, ParseError) and error.errors:
+        first = error.errors[0]
+        what = str(first.get("description")).removesuffix(".")
+        return f"{what} at line {first.get('line')}, column {first.get('col')} of the query"
+    return str(error).splitlines()[0]
 
 
 def _tables_of(query: exp.Expression) -> list[exp.Table]:

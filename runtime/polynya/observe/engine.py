@@ -219,8 +219,9 @@ class RowsDerived(Event):
     @property
     def differences(self) -> str:
         """`2 inserts, 1 update`, or that nothing changed."""
-        kinds = ("inserts", "updates", "deletes")
-        found = [f"{self.changes[kind]:,} {kind}" for kind in kinds if self.changes.get(kind)]
+        kinds = ("insert", "update", "delete")
+        done = {kind: self.changes.get(f"{kind}s", 0) for kind in kinds}
+        found = [counted(done[kind], kind) for kind in kinds if done[kind]]
         return ", ".join(found) or "none of them changed"
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 from uuid import uuid4
 
+from polynya.derived.inputs import dataset_named
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
@@ -34,11 +35,10 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.documents.problems import suggest
-from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN, QUERY_REFUSED
+from polynya.model.error_catalogue.derived import QUERY_REFUSED
 from polynya.model.errors import PolynyaError
 from polynya.model.formats import rules_of
-from polynya.model.names import quote, shown
+from polynya.model.names import quote
 from polynya.observe.engine import DerivedTableWaits, RowsDerived
 
 #: Seconds between two looks at the inputs.
@@ -194,30 +194,14 @@ class DerivedUnit:
 
         Raises OperationError for an unknown or ambiguous name.
         """
-        found: dict[str, ResolvedDataset] = {}
-        names: list[str] = []
-        is_open = False
+        datasets: list[ResolvedDataset] = []
+        finds_more = False
         for task in self._task.reads:
-            datasets, may_grow = self._datasets(task)
-            is_open = is_open or may_grow
-            for dataset in datasets:
-                view = dataset.relations.view
-                names.append(dataset.relations.current)
-                if name.lower() in {view.lower(), dataset.relations.current.lower()}:
-                    found[dataset.relations.current] = dataset
-        if len(found) > 1:
-            raise QUERY_INPUT_UNKNOWN(
-                f"the query reads {shown(name)}, which may be {' or '.join(sorted(found))}",
-                where=self._dataset.relations.current,
-                fix="write the name with its schema",
-            )
-        if not found and not is_open:
-            raise QUERY_INPUT_UNKNOWN(
-                where=self._dataset.relations.current,
-                table=shown(name),
-                fix=suggest(name, names) or "add its task to `from`",
-            )
-        return next(iter(found.values()), None)
+            of_task, may_grow = self._datasets(task)
+            datasets += of_task
+            finds_more = finds_more or may_grow
+        where = self._dataset.relations.current
+        return dataset_named(name, datasets, where=where, may_grow=finds_more)
 
     def _datasets(self, task: StorageTask) -> tuple[list[ResolvedDataset], bool]:
         """The datasets of a task, and whether its first run may still find others."""
