@@ -76,7 +76,9 @@ def parsed_query(text: str, where: str) -> ParsedQuery:
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise QUERY_REFUSED(where=where, reason="it is not one `SELECT`", fix=_ONE)
     query = statements[0]
-    tables = [_reference(table, where) for table in _tables_of(query)]
+    tables = sorted(
+        (_reference(table, where) for table in _tables_of(query)), key=lambda table: table.start
+    )
     named = {table.name for table in tables}
     # `shop.users.id`; of `users.address.city` only the text differs.
     qualifiers = [
