@@ -1,0 +1,1 @@
+"""Tables that queries derive from other tables: what a query reads, as text."""
