@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from polynya.derived.drawing import flow_facts, flow_svg, flow_text
 from polynya.derived.flow import CompiledFlow
@@ -26,7 +26,9 @@ def flow() -> CompiledFlow:
 
 
 def test_text_shows_what_each_step_reads_and_its_columns() -> None:
-    assert flow_text(flow()) == """\
+    assert (
+        flow_text(flow())
+        == """\
 shop.actor     table
     id int, name string, x int
 shop.customer  table
@@ -37,6 +39,7 @@ union_2        union   ← actors, shop.customer
     origin string, id bigint, name string
 filter_3       filter  ← union_2
     origin string, id bigint, name string"""
+    )
 
 
 def test_facts_are_json() -> None:
@@ -49,7 +52,7 @@ def test_facts_are_json() -> None:
 
 def test_the_picture_is_whole_and_its_boxes_do_not_overlap() -> None:
     # Our own text, not one from outside.
-    root = ElementTree.fromstring(flow_svg(flow(), "shop.people"))  # noqa: S314
+    root = ET.fromstring(flow_svg(flow(), "shop.people"))
 
     name = "{http://www.w3.org/2000/svg}"
     texts = [node.text for node in root.iter(f"{name}text")]
@@ -70,7 +73,7 @@ def test_the_picture_is_whole_and_its_boxes_do_not_overlap() -> None:
 
 def test_names_from_outside_are_only_text() -> None:
     tables = {"t": Table({'<script>"&\x1b[31m': "int", "b": "int"}, keys=("b",))}
-    compiled = flow_of('flow:\n  - {dedupe: {input: t}}\n', tables)
+    compiled = flow_of("flow:\n  - {dedupe: {input: t}}\n", tables)
 
     picture = flow_svg(compiled, '"><script>')
 

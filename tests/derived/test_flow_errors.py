@@ -62,7 +62,9 @@ def test_steps_that_read_a_wrong_one_are_not_looked_at() -> None:
 
 
 def test_all_errors_of_a_step_are_found() -> None:
-    errors = errors_of(flow("aggregate: {input: people, by: [a, b], columns: {n: {sum: c}}}"), TABLES)
+    errors = errors_of(
+        flow("aggregate: {input: people, by: [a, b], columns: {n: {sum: c}}}"), TABLES
+    )
 
     assert len(errors) == 3
 
@@ -127,7 +129,8 @@ def test_step_names_are_their_own() -> None:
 
 def test_a_step_that_nothing_reads_is_an_error() -> None:
     errors = errors_of(
-        flow("dedupe: {input: visits, as: lost}", "select: {input: people, columns: [born]}"), TABLES
+        flow("dedupe: {input: visits, as: lost}", "select: {input: people, columns: [born]}"),
+        TABLES,
     )
 
     assert [error.partition(";")[0] for error in errors] == [
@@ -151,8 +154,8 @@ def test_a_step_that_nothing_reads_is_an_error() -> None:
         ("explode: {input: people, column: born}", "045", "needs an array"),
         ("dedupe: {input: visits, keys: [person_id], keep: latest, order: [at]}", "046",
          "rows of `crm.visits` may be equal in all of `person_id`, `at`"),
-        ("window: {input: people, by: [born], order: [first_name], "
-         "columns: {n: {row_number: true}}}", "046", "add `person_id` to `order`"),
+        (("window: {input: people, by: [born], order: [first_name], "
+          "columns: {n: {row_number: true}}}"), "046", "add `person_id` to `order`"),
         ("fill_missing: {input: visits, last: [cost], order: [at]}", "046", "may be equal"),
         ("lookup: {input: people, from: visits, on: [person_id], columns: [at]}", "047",
          "use `join`: it has no key"),
@@ -160,8 +163,8 @@ def test_a_step_that_nothing_reads_is_an_error() -> None:
         ("fill_missing: {input: people, values: {born: soon}}", "052", "with `soon`"),
         ("fill_missing: {input: people, values: {person_id: 3000000000}}", "052", "of type int"),
         ("fill_missing: {input: visits, values: {at: '2026-11-29 10:00'}}", "052", "timestamp"),
-        ("pivot: {input: people, by: [born], column: person_id, values: [a], "
-         "value: {count: '*'}}", "052", "with `a`"),
+        (("pivot: {input: people, by: [born], column: person_id, values: [a], "
+          "value: {count: '*'}}"), "052", "with `a`"),
         ('join: {input: people, with: visits, condition: "person_id = 1"}', "053",
          "write `left.person_id` or `right.person_id`"),
         ("filter: {input: people, condition: \"to_upper(concat(first_name, tags['a'])) = 'A'\"}",
@@ -220,7 +223,7 @@ def test_hostile_names_are_only_names() -> None:
 
 def test_a_line_break_in_a_literal_stays_one() -> None:
     tables = {"t": Table({"a": "string"}, [("x\n  y",), ("x\ny",)])}
-    text = 'flow:\n  - filter: {input: t, condition: "a = \'x\\ny\'"}\n'
+    text = "flow:\n  - filter: {input: t, condition: \"a = 'x\\ny'\"}\n"
 
     assert answered(flow_of(text, tables).sql, tables) == [("x\ny",)]
 
@@ -235,9 +238,7 @@ def test_sizes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         return caught.value.errors[-1].message
 
     small = {"select": {"input": "t", "columns": ["c0"], "as": "s0"}}
-    doubled = [
-        {"union": {"inputs": [f"s{n}", f"s{n}"], "as": f"s{n + 1}"}} for n in range(12)
-    ]
+    doubled = [{"union": {"inputs": [f"s{n}", f"s{n}"], "as": f"s{n + 1}"}} for n in range(12)]
     assert "100 steps" in limit(*[{"filter": "c0 = 1"}] * 101)
     assert "5,000 columns" in limit({"derive": {"columns": {"d": "c0"}}})
     assert "1,000 readings" in limit(small, *doubled)

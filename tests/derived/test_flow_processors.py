@@ -96,7 +96,7 @@ def test_joins_keep_the_rows_of_their_type() -> None:
 
 def test_a_join_takes_names_of_both_sides_a_condition_and_a_prefix() -> None:
     text = flow(
-        'join: {input: orders, with: customers, on: {customer: customer}, prefix: c_, '
+        "join: {input: orders, with: customers, on: {customer: customer}, prefix: c_, "
         "type: left, condition: \"left.status = 'paid' AND right.country = 'NO'\"}",
         "select: [id, c_name]",
     )
@@ -135,7 +135,9 @@ def test_a_lookup_keeps_every_row_once() -> None:
 
 
 def test_a_union_goes_by_name_fills_what_is_missing_and_promotes_types() -> None:
-    text = flow("union: {inputs: [orders, customers], source: origin}", "select: {except: [amount]}")
+    text = flow(
+        "union: {inputs: [orders, customers], source: origin}", "select: {except: [amount]}"
+    )
 
     rows = rows_of(text, SHOP)
 
@@ -204,8 +206,7 @@ def test_cleanse_ends_with_one_row_of_duplicates() -> None:
         ("id",),
     )  # fmt: skip
     text = flow(
-        "cleanse: {input: t, trim: [name], "
-        "dedupe: {keys: [name], keep: latest, order: [at, id]}}"
+        "cleanse: {input: t, trim: [name], dedupe: {keys: [name], keep: latest, order: [at, id]}}"
     )
 
     assert rows_of(text, {"t": table}) == [(2, "a", 2), (3, "b", 0)]
@@ -344,9 +345,7 @@ def test_functions_of_polynya_are_rewritten_for_types_that_are_known() -> None:
 
 def test_a_field_wins_over_a_column_of_a_relation_with_the_same_name() -> None:
     """`items.sku` is the field of the column `items`, although the step is called `items`."""
-    table = Table(
-        {"sku": "string", "items": "struct<sku:string>"}, [("outer", {"sku": "inner"})]
-    )
+    table = Table({"sku": "string", "items": "struct<sku:string>"}, [("outer", {"sku": "inner"})])
     text = flow(
         "select: {input: t, columns: [sku, items], as: items}",
         'derive: {columns: {found: "items.sku"}}',

@@ -68,9 +68,7 @@ def test_a_union_keeps_each_row_as_often_as_it_occurs(
 
     found = result([{"union": {"inputs": ["one", "other", "one"]}}], tables)
 
-    assert bag(found) == bag(
-        [(a, b, None) for a, b in one] * 2 + [(None, b, c) for b, c in other]
-    )
+    assert bag(found) == bag([(a, b, None) for a, b in one] * 2 + [(None, b, c) for b, c in other])
 
 
 @QUICK

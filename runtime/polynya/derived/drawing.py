@@ -80,16 +80,18 @@ def flow_svg(flow: CompiledFlow, title: str) -> str:
     boxes = _boxes(nodes)
     width = max(box.x + box.width for box in boxes.values()) + _MARGIN
     height = max(box.y + box.height for box in boxes.values()) + _MARGIN
-    lines = [
+    head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label={quoteattr(_safe(title))} '
-        'font-family="monospace" font-size="12">',
+        'font-family="monospace" font-size="12">'
+    )
+    lines = [
+        head,
         f"<title>{escape(_safe(title))}</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for node in nodes:
-        for name in dict.fromkeys(node.reads):
-            lines.append(_arrow(boxes[name], boxes[node.name]))
+        lines += [_arrow(boxes[name], boxes[node.name]) for name in dict.fromkeys(node.reads)]
     for node in nodes:
         lines += _drawn(node, boxes[node.name])
     return "\n".join([*lines, "</svg>", ""])
@@ -134,10 +136,11 @@ def _texts(node: _Node) -> list[str]:
 
 def _drawn(node: _Node, box: _Box) -> list[str]:
     color = "#eef3f8" if node.kind == "table" else "#ffffff"
-    lines = [
+    frame = (
         f'<rect x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" rx="4" '
         f'fill="{color}" stroke="#44546a"/>'
-    ]
+    )
+    lines = [frame]
     for number, text in enumerate(_texts(node)):
         y = box.y + _PADDING + (number + 1) * _LINE - 5
         style = ' font-weight="bold"' if number == 0 else ' fill="#44546a"' if number == 1 else ""

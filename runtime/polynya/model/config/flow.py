@@ -77,7 +77,7 @@ InputName: TypeAlias = Annotated[
 Constant: TypeAlias = Annotated[
     bool | int | float | str,
     BeforeValidator(_constant),
-    WithJsonSchema({"type": ["string", "number", "boolean"]}),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
 ]
 Columns: TypeAlias = Annotated[tuple[Column, ...], Field(min_length=1, max_length=MAX_LISTED)]
 
