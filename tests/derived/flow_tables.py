@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from sqlglot import exp
 
 from polynya.derived.flow import CompiledFlow, compile_flow
-from polynya.derived.schema import Input
+from polynya.derived.schema import DerivedInput
 from polynya.model.config.fields import Frozen
 from polynya.model.config.flow import Flow
 from polynya.model.documents.problems import located, shape_problems
@@ -51,7 +51,7 @@ def flow_of(text: str, tables: Mapping[str, Table]) -> CompiledFlow:
     except ValidationError as error:
         problems = located(shape_problems(error, WithFlow, value), root, FILE)
         raise ConfigErrors(problems) from None
-    inputs = {name: Input(name, table.columns, table.keys) for name, table in tables.items()}
+    inputs = {name: DerivedInput(name, table.columns, table.keys) for name, table in tables.items()}
 
     def where(path: NodePath) -> str:
         position = position_of(root, ("flow", *path))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polynya.derived.flow import MAX_COLUMNS, compile_flow
-from polynya.derived.schema import Input
+from polynya.derived.schema import DerivedInput
 from polynya.model.config.flow import FlowStep
 from polynya.model.errors import ConfigErrors
 from tests.derived.flow_tables import FILE, Table, answered, errors_of, flow_of
@@ -216,7 +216,7 @@ def test_hostile_names_are_only_names() -> None:
     table = Table(dict.fromkeys(HOSTILE, "string"), [tuple("x" * len(HOSTILE))])
     made = [FlowStep.model_validate(step) for step in steps]
 
-    compiled = compile_flow(made, {"t": Input("t", table.columns)}, str)
+    compiled = compile_flow(made, {"t": DerivedInput("t", table.columns)}, str)
 
     assert answered(compiled.sql, {"t": table}) == sorted((name, "x", 1) for name in HOSTILE)
 
@@ -230,7 +230,7 @@ def test_a_line_break_in_a_literal_stays_one() -> None:
 
 def test_sizes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polynya.derived.flow.MAX_CHARACTERS", 300_000)
-    wide = {"t": Input("t", {f"c{number}": "int" for number in range(MAX_COLUMNS)}, ("c0",))}
+    wide = {"t": DerivedInput("t", {f"c{number}": "int" for number in range(MAX_COLUMNS)}, ("c0",))}
 
     def limit(*steps: dict[str, Any]) -> str:
         with pytest.raises(ConfigErrors) as caught:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polynya.derived.flow import compile_flow
-from polynya.derived.schema import Input
+from polynya.derived.schema import DerivedInput
 from polynya.model.config.flow import FlowStep
 from tests.derived.flow_tables import Table, answered
 
@@ -19,7 +19,7 @@ QUICK = settings(max_examples=25, deadline=None, derandomize=True, database=None
 
 
 def result(steps: list[dict[str, Any]], tables: Mapping[str, Table]) -> list[tuple[Any, ...]]:
-    inputs = {name: Input(name, table.columns, table.keys) for name, table in tables.items()}
+    inputs = {name: DerivedInput(name, table.columns, table.keys) for name, table in tables.items()}
     flow = compile_flow([FlowStep.model_validate(step) for step in steps], inputs, str)
     return answered(flow.sql, tables)
 
@@ -131,7 +131,7 @@ def test_the_keys_of_a_join_tell_its_rows_apart(
         {"join": {"input": "a", "with": "b", "on": ["x"], "type": kind}},
         {"join": {"with": "c", "on": ["x"], "type": "left"}},
     ]
-    inputs = {name: Input(name, table.columns, table.keys) for name, table in tables.items()}
+    inputs = {name: DerivedInput(name, table.columns, table.keys) for name, table in tables.items()}
 
     flow = compile_flow([FlowStep.model_validate(step) for step in steps], inputs, str)
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polynya.derived import joins, processors
-from polynya.derived.schema import FlowSchema, Input, schema_of_input
+from polynya.derived.schema import DerivedInput, FlowSchema, schema_of_input
 from polynya.derived.steps import (
     FlowRelation,
+    FlowStepResult,
     FlowStepScope,
     Lines,
     Place,
-    StepResult,
     indented,
     select,
 )
@@ -91,7 +91,7 @@ class CompiledFlow:
 
     sql: str
     steps: tuple[CompiledStep, ...]
-    inputs: tuple[Input, ...]
+    inputs: tuple[DerivedInput, ...]
 
     @property
     def columns(self) -> Mapping[str, str | None]:
@@ -109,7 +109,7 @@ class _Source:
 
 
 def compile_flow(
-    steps: Sequence[FlowStep], inputs: Mapping[str, Input], where: Place
+    steps: Sequence[FlowStep], inputs: Mapping[str, DerivedInput], where: Place
 ) -> CompiledFlow:
     """Return the query of a flow, and the columns of its steps.
 
@@ -129,7 +129,7 @@ def compile_flow(
 
 class _Compiler:
     def __init__(
-        self, steps: Sequence[FlowStep], inputs: Mapping[str, Input], where: Place
+        self, steps: Sequence[FlowStep], inputs: Mapping[str, DerivedInput], where: Place
     ) -> None:
         self._steps = steps
         self._where = where
@@ -202,7 +202,7 @@ class _Compiler:
 
     def _step(
         self, number: int, step: FlowStep, name: str
-    ) -> tuple[StepResult, list[_Source]] | None:
+    ) -> tuple[FlowStepResult, list[_Source]] | None:
         """A step and what it reads; None if it, or something that it reads, is wrong."""
         settings, processor = step.settings, step.processor
         label = (
@@ -317,7 +317,7 @@ def _reads(settings: Processor) -> list[tuple[tuple[str | int, ...], str | None]
             return [(("input",), settings.input)]
 
 
-_OF_ONE: Final[Mapping[type, Callable[[FlowStepScope, Any, FlowRelation], StepResult]]] = {
+_OF_ONE: Final[Mapping[type, Callable[[FlowStepScope, Any, FlowRelation], FlowStepResult]]] = {
     AggregateStep: processors.aggregated,
     CleanseStep: processors.cleansed,
     DedupeStep: processors.deduped,
@@ -335,7 +335,7 @@ _OF_ONE: Final[Mapping[type, Callable[[FlowStepScope, Any, FlowRelation], StepRe
 
 def _result(
     scope: FlowStepScope, settings: Processor, inputs: Sequence[FlowRelation]
-) -> StepResult:
+) -> FlowStepResult:
     match settings:
         case JoinStep():
             return joins.joined(scope, settings, *inputs)
@@ -348,7 +348,7 @@ def _result(
 
 
 def _compiled_step(
-    name: str, step: FlowStep, result: StepResult, sources: Iterable[_Source]
+    name: str, step: FlowStep, result: FlowStepResult, sources: Iterable[_Source]
 ) -> CompiledStep:
     return CompiledStep(
         name,

@@ -7,7 +7,7 @@ from typing import Final
 
 from polynya.derived.processors import cast_to, new_names
 from polynya.derived.schema import FlowColumn, FlowSchema
-from polynya.derived.steps import FlowRelation, FlowStepScope, Lines, StepResult, item, select
+from polynya.derived.steps import FlowRelation, FlowStepResult, FlowStepScope, Lines, item, select
 from polynya.model.config.flow import JoinStep, LookupStep, UnionStep
 from polynya.model.error_catalogue.flows import FLOW_LOOKUP_NOT_BY_KEY, FLOW_SIDE_MISSING
 from polynya.model.names import folded, literal, quote, quote_path, shown
@@ -88,7 +88,7 @@ class _Sides:
 
 def joined(
     step: FlowStepScope, settings: JoinStep, left: FlowRelation, right: FlowRelation
-) -> StepResult:
+) -> FlowStepResult:
     """Rows of two inputs side by side."""
     sides = _Sides(step, left, right, settings.on or ())
     conditions = sides.equal()
@@ -116,7 +116,7 @@ def joined(
         items += [_named(sides.of_right(column), names[column.name]) for column in added]
         columns += [FlowColumn(names[column.name], column.type) for column in added]
     keys = _joined_keys(settings.type, sides, names)
-    return StepResult(select(items, first, *join), FlowSchema(tuple(columns), keys))
+    return FlowStepResult(select(items, first, *join), FlowSchema(tuple(columns), keys))
 
 
 def _named(sql: str, name: str) -> str:
@@ -164,7 +164,7 @@ def _joined_keys(kind: str, sides: _Sides, names: Mapping[str, str]) -> tuple[fr
 
 def looked_up(
     step: FlowStepScope, settings: LookupStep, rows: FlowRelation, other: FlowRelation
-) -> StepResult:
+) -> FlowStepResult:
     """Columns of the one row of another input, by a key of it."""
     sides = _Sides(step, rows, other, settings.on)
     known = all(other.schema.find(there.name) is not None for _, there, _ in sides.pairs)
@@ -194,10 +194,12 @@ def looked_up(
     items = [sides.of_left(column) for column in rows.schema.columns]
     items += [_named(sides.of_right(column), name) for column, name in added]
     columns = (*rows.schema.columns, *(FlowColumn(name, column.type) for column, name in added))
-    return StepResult(select(items, first, *join), FlowSchema(columns, rows.schema.keys))
+    return FlowStepResult(select(items, first, *join), FlowSchema(columns, rows.schema.keys))
 
 
-def united(step: FlowStepScope, settings: UnionStep, inputs: Sequence[FlowRelation]) -> StepResult:
+def united(
+    step: FlowStepScope, settings: UnionStep, inputs: Sequence[FlowRelation]
+) -> FlowStepResult:
     """The rows of several inputs below each other, columns by name."""
     columns: dict[str, FlowColumn] = {}
     for number, relation in enumerate(inputs):
@@ -225,11 +227,11 @@ def united(step: FlowStepScope, settings: UnionStep, inputs: Sequence[FlowRelati
         lines += ["UNION ALL"] if lines else []
         lines += select(items, relation.source())
     if settings.source is None:
-        return StepResult(lines, FlowSchema(tuple(made)))
+        return FlowStepResult(lines, FlowSchema(tuple(made)))
     schema = FlowSchema(
         (FlowColumn(settings.source, STRING), *made), _united_keys(settings, inputs, columns)
     )
-    return StepResult(lines, schema)
+    return FlowStepResult(lines, schema)
 
 
 def _united_keys(

@@ -19,8 +19,8 @@ from polynya.derived.schema import (
 )
 from polynya.derived.steps import (
     FlowRelation,
+    FlowStepResult,
     FlowStepScope,
-    StepResult,
     indented,
     item,
     select,
@@ -67,14 +67,14 @@ _WHOLE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _RUNNING: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
-def filtered(step: FlowStepScope, settings: FilterStep, rows: FlowRelation) -> StepResult:
+def filtered(step: FlowStepScope, settings: FilterStep, rows: FlowRelation) -> FlowStepResult:
     """Keep the rows for which a condition is true."""
     condition = step.condition(rows, settings.condition, "condition")
     items = [quote(name) for name in rows.schema.names]
-    return StepResult(select(items, rows.source(), f"WHERE {condition}"), rows.schema)
+    return FlowStepResult(select(items, rows.source(), f"WHERE {condition}"), rows.schema)
 
 
-def selected(step: FlowStepScope, settings: SelectStep, rows: FlowRelation) -> StepResult:
+def selected(step: FlowStepScope, settings: SelectStep, rows: FlowRelation) -> FlowStepResult:
     """Keep some columns."""
     if settings.columns is not None:
         columns = step.columns(rows, settings.columns, "columns")
@@ -85,10 +85,10 @@ def selected(step: FlowStepScope, settings: SelectStep, rows: FlowRelation) -> S
             step.refuse_type("a column", "the result", None, "except")
     names = [column.name for column in columns]
     schema = FlowSchema(tuple(columns), rows.schema.kept_keys(names))
-    return StepResult(select([quote(name) for name in names], rows.source()), schema)
+    return FlowStepResult(select([quote(name) for name in names], rows.source()), schema)
 
 
-def renamed(step: FlowStepScope, settings: RenameStep, rows: FlowRelation) -> StepResult:
+def renamed(step: FlowStepScope, settings: RenameStep, rows: FlowRelation) -> FlowStepResult:
     """Give some columns other names."""
     new = {
         step.column(rows, old, "columns", old).name: name for old, name in settings.columns.items()
@@ -99,10 +99,10 @@ def renamed(step: FlowStepScope, settings: RenameStep, rows: FlowRelation) -> St
     step.distinct([column.name for column in columns], "columns")
     items = [item(quote(name), new.get(name, name)) for name in rows.schema.names]
     keys = tuple(frozenset(new.get(name, name) for name in key) for key in rows.schema.keys)
-    return StepResult(select(items, rows.source()), FlowSchema(columns, keys))
+    return FlowStepResult(select(items, rows.source()), FlowSchema(columns, keys))
 
 
-def derived(step: FlowStepScope, settings: DeriveStep, rows: FlowRelation) -> StepResult:
+def derived(step: FlowStepScope, settings: DeriveStep, rows: FlowRelation) -> FlowStepResult:
     """Compute columns, over the columns as they were before."""
     made: dict[str, tuple[str, FlowColumn]] = {}
     names: list[str] = []
@@ -121,7 +121,7 @@ def derived(step: FlowStepScope, settings: DeriveStep, rows: FlowRelation) -> St
     return _projected(rows, made)
 
 
-def _projected(rows: FlowRelation, made: Mapping[str, tuple[str, FlowColumn]]) -> StepResult:
+def _projected(rows: FlowRelation, made: Mapping[str, tuple[str, FlowColumn]]) -> FlowStepResult:
     """The input with other values for some columns, and with more columns."""
     kept = [column for column in rows.schema.columns if column.name not in made]
     items, columns = [], []
@@ -134,10 +134,10 @@ def _projected(rows: FlowRelation, made: Mapping[str, tuple[str, FlowColumn]]) -
             items.append(item(sql, column.name))
             columns.append(column)
     keys = rows.schema.kept_keys(column.name for column in kept)
-    return StepResult(select(items, rows.source()), FlowSchema(tuple(columns), keys))
+    return FlowStepResult(select(items, rows.source()), FlowSchema(tuple(columns), keys))
 
 
-def cleansed(step: FlowStepScope, settings: CleanseStep, rows: FlowRelation) -> StepResult:
+def cleansed(step: FlowStepScope, settings: CleanseStep, rows: FlowRelation) -> FlowStepResult:
     """Tidy values: spaces, other values, case, NULL; then one row of those that are duplicates."""
     made: dict[str, tuple[str, FlowColumn]] = {}
 
@@ -170,19 +170,19 @@ def cleansed(step: FlowStepScope, settings: CleanseStep, rows: FlowRelation) -> 
     return _one_of_each(step, settings.dedupe, source, "dedupe")
 
 
-def deduped(step: FlowStepScope, settings: DedupeStep, rows: FlowRelation) -> StepResult:
+def deduped(step: FlowStepScope, settings: DedupeStep, rows: FlowRelation) -> FlowStepResult:
     """Keep one row of those that are duplicates."""
     return _one_of_each(step, settings, rows)
 
 
 def _one_of_each(
     step: FlowStepScope, settings: DedupeSettings, rows: FlowRelation, *keys: str
-) -> StepResult:
+) -> FlowStepResult:
     names = [quote(name) for name in rows.schema.names]
     if not settings.keys:
         step.orderable(rows.schema.columns, *keys)
         schema = FlowSchema(rows.schema.columns, (*rows.schema.keys, frozenset(rows.schema.names)))
-        return StepResult(select(names, rows.source(), distinct=True), schema)
+        return FlowStepResult(select(names, rows.source(), distinct=True), schema)
     same = step.columns(rows, settings.keys, *keys, "keys")
     order = step.columns(rows, settings.order, *keys, "order")
     step.orderable(same, *keys, "keys")
@@ -197,10 +197,10 @@ def _one_of_each(
     schema = FlowSchema(
         rows.schema.columns, (frozenset(column.name for column in same), *rows.schema.keys)
     )
-    return StepResult(select(names, inner, f"WHERE {number} = 1"), schema)
+    return FlowStepResult(select(names, inner, f"WHERE {number} = 1"), schema)
 
 
-def aggregated(step: FlowStepScope, settings: AggregateStep, rows: FlowRelation) -> StepResult:
+def aggregated(step: FlowStepScope, settings: AggregateStep, rows: FlowRelation) -> FlowStepResult:
     """One row for each group."""
     by = step.columns(rows, settings.by, "by")
     step.orderable(by, "by")
@@ -213,7 +213,7 @@ def aggregated(step: FlowStepScope, settings: AggregateStep, rows: FlowRelation)
     groups = [f"GROUP BY {', '.join(quote(column.name) for column in by)}"] if by else []
     keys = (frozenset(column.name for column in by),)
     lines = select(items, rows.source(), *groups)
-    return StepResult(lines, FlowSchema(tuple(columns), keys))
+    return FlowStepResult(lines, FlowSchema(tuple(columns), keys))
 
 
 def new_names(
@@ -241,31 +241,32 @@ def _aggregate(
     if value.where is not None:
         conditions.append(step.condition(rows, value.where, *keys, "where"))
     wrapped = conditions if len(conditions) < 2 else [f"({one})" for one in conditions]
-    share = f" FILTER (WHERE {' AND '.join(wrapped)})" if conditions else ""
+    # Aggregates do not see NULL, so this is the same as FILTER, which fewer engines have.
+    head = f"CASE WHEN {' AND '.join(wrapped)} THEN "
     if function == "count" and argument == "*":
-        return f"COUNT(*){share}", BIGINT
+        return f"COUNT({head}1 END)" if conditions else "COUNT(*)", BIGINT
     found = step.expression(rows, argument, *keys, function)
-    sql, kind = found.sql, found.type
+    sql, kind = f"{head}{found.sql} END" if conditions else found.sql, found.type
     match function:
         case "count":
-            return f"COUNT({sql}){share}", BIGINT
+            return f"COUNT({sql})", BIGINT
         case "count_distinct":
             _comparable(step, kind, *keys, function)
-            return f"COUNT(DISTINCT {sql}){share}", BIGINT
+            return f"COUNT(DISTINCT {sql})", BIGINT
         case "sum" | "avg":
             _summable(step, kind, *keys, function)
-            return f"{function.upper()}({sql}){share}", _type_of_sum(function, kind)
+            return f"{function.upper()}({sql})", _type_of_sum(function, kind)
         case "min" | "max":
             _comparable(step, kind, *keys, function)
-            return f"{function.upper()}({sql}){share}", _not_void(kind)
+            return f"{function.upper()}({sql})", _not_void(kind)
         case "any" | "every":
             step.is_condition(found, *keys, function)
             name = "BOOL_OR" if function == "any" else "BOOL_AND"
-            return f"{name}({sql}){share}", BOOLEAN
+            return f"{name}({sql})", BOOLEAN
         case _:
             _comparable(step, kind, *keys, function)
             listed = None if _not_void(kind) is None else Array(found.type or STRING)
-            return f"SORT_ARRAY(COLLECT_LIST({sql}){share})", listed
+            return f"SORT_ARRAY(COLLECT_LIST({sql}))", listed
 
 
 def _not_void(kind: DataType | None) -> DataType | None:
@@ -296,7 +297,7 @@ def _type_of_sum(function: str, kind: DataType | None) -> DataType | None:
     return None
 
 
-def filled(step: FlowStepScope, settings: FillMissingStep, rows: FlowRelation) -> StepResult:
+def filled(step: FlowStepScope, settings: FillMissingStep, rows: FlowRelation) -> FlowStepResult:
     """Values where columns are NULL: the last one before, else a constant."""
     made: dict[str, tuple[str, FlowColumn]] = {}
     _, window = _window(step, settings, rows, total=bool(settings.last))
@@ -338,7 +339,7 @@ def _window(
     return together, " ".join(parts)
 
 
-def windowed(step: FlowStepScope, settings: WindowStep, rows: FlowRelation) -> StepResult:
+def windowed(step: FlowStepScope, settings: WindowStep, rows: FlowRelation) -> FlowStepResult:
     """Columns from the rows around each row."""
     needed = [
         column
@@ -364,9 +365,8 @@ def _window_function(
     if function in FRAMED:
         aggregate = AggregateColumn.model_validate({function: value.argument})
         sql, kind = _aggregate(step, aggregate, rows, None, "columns", name)
-        rows_before = value.rows if isinstance(value.rows, int) else None
-        if rows_before is not None:
-            over = f"{over} ROWS BETWEEN {rows_before} PRECEDING AND CURRENT ROW"
+        if isinstance(value.rows, int):
+            over = f"{over} ROWS BETWEEN {value.rows} PRECEDING AND CURRENT ROW"
         elif value.rows == "running":
             over = f"{over} {_RUNNING}"
         return f"{sql} OVER ({over})", kind
@@ -377,7 +377,7 @@ def _window_function(
     return f"{function.upper()}_VALUE({found.sql}) OVER ({over} {_WHOLE})", kind
 
 
-def pivoted(step: FlowStepScope, settings: PivotStep, rows: FlowRelation) -> StepResult:
+def pivoted(step: FlowStepScope, settings: PivotStep, rows: FlowRelation) -> FlowStepResult:
     """A column for each declared value of a column."""
     by = step.columns(rows, settings.by, "by")
     step.orderable(by, "by")
@@ -409,10 +409,10 @@ def pivoted(step: FlowStepScope, settings: PivotStep, rows: FlowRelation) -> Ste
     group = f"GROUP BY {', '.join(quote(column.name) for column in by)}"
     keys = (frozenset(column.name for column in by),)
     lines = select(items, rows.source(), group)
-    return StepResult(lines, FlowSchema(tuple(columns), keys))
+    return FlowStepResult(lines, FlowSchema(tuple(columns), keys))
 
 
-def unpivoted(step: FlowStepScope, settings: UnpivotStep, rows: FlowRelation) -> StepResult:
+def unpivoted(step: FlowStepScope, settings: UnpivotStep, rows: FlowRelation) -> FlowStepResult:
     """A row for each of several columns, with its label and its value."""
     labels = _labels(settings.columns)
     columns = step.columns(rows, list(labels), "columns")
@@ -445,7 +445,7 @@ def unpivoted(step: FlowStepScope, settings: UnpivotStep, rows: FlowRelation) ->
     schema = FlowSchema(
         (*kept, FlowColumn(settings.name, STRING), FlowColumn(settings.value, kind)), keys
     )
-    return StepResult(select(items, rows.source(), view, *tail), schema)
+    return FlowStepResult(select(items, rows.source(), view, *tail), schema)
 
 
 def _labels(columns: Columns | dict[str, str]) -> dict[str, str]:
@@ -472,7 +472,7 @@ def _free_table(rows: FlowRelation) -> str:
     return quote(rows.schema.free_name("elements", [rows.name.rpartition(".")[2], "input"]))
 
 
-def exploded(step: FlowStepScope, settings: ExplodeStep, rows: FlowRelation) -> StepResult:
+def exploded(step: FlowStepScope, settings: ExplodeStep, rows: FlowRelation) -> FlowStepResult:
     """A row for each element of an array."""
     array = step.column(rows, settings.column, "column")
     if not isinstance(array.type, Array | None):
@@ -503,4 +503,4 @@ def exploded(step: FlowStepScope, settings: ExplodeStep, rows: FlowRelation) -> 
     outer = "OUTER " if settings.empty == "keep" else ""
     call = f"{function}({quote(array.name)})"
     view = f"LATERAL VIEW {outer}{call} {_free_table(rows)} AS {made}"
-    return StepResult(select(items, rows.source(), view), FlowSchema(tuple(columns), keys))
+    return FlowStepResult(select(items, rows.source(), view), FlowSchema(tuple(columns), keys))

@@ -26,7 +26,7 @@ from polynya.model.types import (
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class DerivedInput:
     """A table that a query reads.
 
     Attributes:
@@ -94,7 +94,7 @@ class FlowSchema:
         return tuple(key for key in self.keys if key <= there)
 
 
-def schema_of_input(table: Input) -> FlowSchema:
+def schema_of_input(table: DerivedInput) -> FlowSchema:
     """The columns and the key of a table; a type that no table of ours has is not known."""
     columns = tuple(FlowColumn(name, known_type(text)) for name, text in table.columns.items())
     schema = FlowSchema(columns)

@@ -51,7 +51,7 @@ class FlowRelation:
 
 
 @dataclass(frozen=True, slots=True)
-class StepResult:
+class FlowStepResult:
     """What a step becomes: its query, and the columns of its rows."""
 
     lines: Lines

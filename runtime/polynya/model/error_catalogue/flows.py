@@ -47,9 +47,9 @@ FLOW_TYPES_DIFFER: Final = ErrorEntry(
     title="columns of different types cannot become one",
     message="{step} joins {one} with {other}, and no type holds the values of both",
     fix="cast one of them before, with `derive: {{columns: {{name: {{expression: …, type: …}}}}}}`",
-    page="Columns that a step compares or puts below each other have the same type, or types of "
-    "which one holds every value of both, such as `int` and `bigint`. `bigint` and `double` are "
-    "not such a pair: large numbers would change. Spark would cast silently here.",
+    page="Columns that a step compares or puts below each other have the same type, or one of "
+    "their types holds every value of both, such as `bigint` for `int` and `bigint`. `bigint` and "
+    "`double` are not such a pair: large numbers would change. Spark would cast silently here.",
 )
 FLOW_TYPE_REFUSED: Final = ErrorEntry(
     ConfigError,
@@ -92,7 +92,7 @@ FLOW_TOO_LARGE: Final = ErrorEntry(
     "POLYNYA-TRF-049",
     title="a flow is too large",
     message="the flow has more than {limit}",
-    fix="split it into two tables, of which the second reads the first",
+    fix="split it into two tables, the second over the first",
     page="The limits are 100 steps, 5,000 columns in one step, 1,000,000 characters of SQL and "
     "1,000 readings of tables, where a step that is read twice counts twice.",
 )
