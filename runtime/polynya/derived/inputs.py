@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from polynya.derived.flow import tables_read
 from polynya.derived.tables import parsed_query
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
+from polynya.model.config.flow import FlowStep
 from polynya.model.config.task import resolved
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN
@@ -59,6 +61,9 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
     declared = [resolved(read, dataset) for read in task.reads for dataset in read.datasets]
     for query in task.queries.values():
         place = project.where(task.name, *query.path)
+        if query.flow:
+            yield from _errors_of_flow(query.flow, declared, place, finds_more=finds_more)
+            continue
         try:
             parsed = parsed_query(query.text, place if query.file is None else query.file)
         except OperationError as error:
@@ -70,6 +75,21 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
                 dataset_named(table.name, declared, where=where, may_grow=finds_more)
             except OperationError as error:
                 yield _as_config(error)
+
+
+def _errors_of_flow(
+    flow: Sequence[FlowStep],
+    declared: Sequence[ResolvedDataset],
+    place: str,
+    *,
+    finds_more: bool,
+) -> Iterator[ConfigError]:
+    """The columns of tables are known once these exist; until then, only their names are checked."""
+    for name in tables_read(flow) or ():
+        try:
+            dataset_named(name, declared, where=place, may_grow=finds_more)
+        except OperationError as error:
+            yield _as_config(error)
 
 
 def _as_config(error: OperationError) -> ConfigError:

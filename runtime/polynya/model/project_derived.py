@@ -116,7 +116,7 @@ def as_derived(
     queries: dict[str, Query] = {}
     problems: list[Problem] = []
     for index, dataset in enumerate(task.datasets):
-        path = ("datasets", index, "sql")
+        path = ("datasets", index, "sql" if dataset.flow is None else "flow")
         try:
             queries[dataset.name] = _query(dataset, directory, path)
         except ConfigError as error:
@@ -152,13 +152,15 @@ def _written(settings: Frozen, names: Sequence[str]) -> dict[str, Any]:
 
 def _query(dataset: DerivedDataset, directory: Path, path: Sequence[str | int]) -> Query:
     """The query of a dataset. Raises ConfigError for a file that is not the project's."""
-    text = dataset.sql.strip()
+    if dataset.flow is not None:
+        return Query(path=tuple(path), flow=dataset.flow)
+    text = (dataset.sql or "").strip()
     if not text.endswith(".sql") or any(character.isspace() for character in text):
-        return Query(text=dataset.sql, path=tuple(path))
+        return Query(path=tuple(path), text=dataset.sql or "")
     folder, _, name = text.rpartition("/")
     problem = relative_path_problem(text)
     if problem is None and (folder != SQL_FOLDER or not is_query_file(name)):
         problem = f"{shown(text)} is not a file of the folder `{SQL_FOLDER}`"
     if problem is not None:
         raise QUERY_FILE_REFUSED(problem, fix=f"move it to `{SQL_FOLDER}/`, such as `sql/{name}`")
-    return Query(text=read_text(directory / text, text), path=tuple(path), file=text)
+    return Query(path=tuple(path), text=read_text(directory / text, text), file=text)

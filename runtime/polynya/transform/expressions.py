@@ -96,8 +96,8 @@ def expression_over(
                 node = node.parent
             node.replace(exp.Null())
     if place is not None:
-        rewrite(tree, columns, place, _generate, where)
-    return _generate(tree.this)
+        rewrite(tree, columns, place, canonical_sql, where)
+    return canonical_sql(tree.this)
 
 
 def has_all(text: str, columns: Mapping[str, DataType]) -> bool:
@@ -108,7 +108,8 @@ def has_all(text: str, columns: Mapping[str, DataType]) -> bool:
     return all(_is_there(path, columns) for path in paths)
 
 
-def _generate(tree: exp.Expr) -> str:
+def canonical_sql(tree: exp.Expr) -> str:
+    """Return the text of a checked tree as Spark SQL, every name quoted and every text escaped."""
     return _Generator(dialect=Spark(), identify=True, comments=False).generate(tree)
 
 
@@ -147,7 +148,7 @@ def _checked(text: str, where: str | None) -> tuple[str, frozenset[str]]:
         nodes = list(tree.walk())
         for node in nodes:
             _check_node(node, where)
-        sql = _generate(tree)
+        sql = canonical_sql(tree)
     except RecursionError:
         raise refuse(EXPRESSION_TOO_LARGE, "nested too deep", where) from None
     return sql, frozenset(_columns(nodes))

@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 from uuid import uuid4
 
+from polynya.derived.flow import compile_flow, tables_read
 from polynya.derived.inputs import dataset_named
+from polynya.derived.schema import DerivedInput
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
@@ -35,7 +37,8 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.error_catalogue.derived import QUERY_REFUSED
+from polynya.model.documents.yaml import NodePath, dotted
+from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN, QUERY_REFUSED
 from polynya.model.errors import PolynyaError
 from polynya.model.formats import rules_of
 from polynya.model.names import quote
@@ -89,7 +92,8 @@ class DerivedUnit:
         self._context, self._task, self._dataset = context, task, dataset
         self._tables = OpenTables(context, task)
         self._maintenance = MaintenanceUnit(dataset)
-        self._query: ParsedQuery | None = None
+        self._query = task.query_of(dataset.name)
+        self._name = dataset.relations.current
         self._inputs: dict[str, DatasetTable] = {}
         #: Snapshots of inputs that show the rows of the last step.
         self._same: dict[str, int] = {}
@@ -161,10 +165,7 @@ class DerivedUnit:
 
         Raises OperationError for a table that the transform does not have.
         """
-        if self._query is None:
-            text = self._task.query_of(self._dataset.name).text
-            self._query = parsed_query(text, self._dataset.relations.current)
-        for name in self._query.names:
+        for name in self._names():
             opened = self._inputs.get(name)
             if opened is None:
                 dataset = self._dataset_of(name)
@@ -177,6 +178,44 @@ class DerivedUnit:
             if opened.state.snapshot is None or not opened.shape().data:
                 return name
         return None
+
+    def _names(self) -> tuple[str, ...]:
+        """The tables that the query reads, as it names them."""
+        if not self._query.flow:
+            return parsed_query(self._query.text, self._name).names
+        named = tables_read(self._query.flow)
+        if named is not None:
+            return named
+        datasets = [one for task in self._task.reads for one in self._datasets(task)[0]]
+        if len(datasets) > 1:
+            raise QUERY_INPUT_UNKNOWN(
+                "the first step of the flow does not say which table it reads",
+                where=self._name,
+                fix="add `input` to it",
+            )
+        return tuple(dataset.relations.current for dataset in datasets)
+
+    def _parsed(self) -> ParsedQuery:
+        """The query over its inputs, which are open: a flow depends on their columns.
+
+        Raises ConfigErrors for a flow that does not fit them.
+        """
+        if not self._query.flow:
+            return parsed_query(self._query.text, self._name)
+        inputs = {
+            name: DerivedInput(
+                name,
+                {column: str(kind) for column, kind in table.shape().data.items()},
+                table.known_keys(),
+            )
+            for name, table in self._inputs.items()
+        }
+        flow = compile_flow(self._query.flow, inputs, self._place)
+        return parsed_query(flow.sql, self._name)
+
+    def _place(self, path: NodePath) -> str:
+        """Where a setting of the flow is, for errors."""
+        return f"{self._name}: {dotted((*self._query.path, *path))}"
 
     def _look_again(self, table: DatasetTable) -> None:
         """See the commits of others; the state is read only if there is one."""
@@ -200,8 +239,7 @@ class DerivedUnit:
             of_task, may_grow = self._datasets(task)
             datasets += of_task
             finds_more = finds_more or may_grow
-        where = self._dataset.relations.current
-        return dataset_named(name, datasets, where=where, may_grow=finds_more)
+        return dataset_named(name, datasets, where=self._name, may_grow=finds_more)
 
     def _datasets(self, task: StorageTask) -> tuple[list[ResolvedDataset], bool]:
         """The datasets of a task, and whether its first run may still find others."""
@@ -261,8 +299,9 @@ class DerivedUnit:
 
     def _digest(self) -> str:
         """What the result depends on besides rows: the query, and how its inputs show theirs."""
-        assert self._query is not None, "the inputs are open"
-        parts = [self._query.text, *(f"{k}: {v}" for k, v in sorted(self._views().items()))]
+        keys = ", ".join(map(quote, self._dataset.events.keys))
+        views = (f"{name}: {view}" for name, view in sorted(self._views().items()))
+        parts = [self._parsed().text, keys, *views]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @contextmanager
@@ -271,17 +310,16 @@ class DerivedUnit:
 
         Raises OperationError for a query that does not only read these, or that Spark refuses.
         """
-        assert self._query is not None, "the inputs are open"
         spark, made = self._context.spark, {}
         try:
             for name, view in self._views(derivation.inputs).items():
                 made[name] = f"input_{uuid4().hex}"
                 spark.sql(view).createTempView(made[name])
-            text = self._query.over({name: quote(view) for name, view in made.items()})
+            text = self._parsed().over({name: quote(view) for name, view in made.items()})
             refused = why_refused(spark, text, made.values())
             if refused is not None:
                 raise QUERY_REFUSED(
-                    where=self._dataset.relations.current,
+                    where=self._name,
                     reason=refused,
                     fix="a query only computes from the tables of its transform",
                 )
@@ -299,7 +337,7 @@ class DerivedUnit:
             return fault
         reason = str(error).strip().splitlines()[0][:500]
         return QUERY_REFUSED(
-            where=self._dataset.relations.current,
+            where=self._name,
             reason=reason,
             fix="correct the query; `polynya query` answers the same SQL",
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from polynya.model.config.engines import EngineSetting
 from polynya.model.config.fields import ClusterName, Column, Frozen, Name, Prefix, Retention, Size
+from polynya.model.config.flow import Flow, FlowStep
 from polynya.model.config.layout import PartitionBy, SortBy
 from polynya.model.config.maintenance import Maintenance
 from polynya.model.config.settings import DeleteMode, FormatVersion, ViewSettings
@@ -21,10 +23,15 @@ class DerivedDataset(Frozen):
     """One table of a transform: what its query returns, by its keys."""
 
     name: Name = Field(description="Name of the view; also names the internal table.")
-    sql: QueryText = Field(
+    sql: QueryText | None = Field(
+        default=None,
         description="One `SELECT` in Spark's SQL over the tables of `from`, named as in queries: "
         "`schema.table`, or `table` where only one of them has this name. Either the text itself, "
-        "or a file of the project's folder `sql`, such as `sql/orders.sql`."
+        "or a file of the project's folder `sql`, such as `sql/orders.sql`.",
+    )
+    flow: Flow | None = Field(
+        default=None,
+        description="Instead of `sql`: a list of processors, which become one query.",
     )
     keys: tuple[Column, ...] = Field(
         min_length=1,
@@ -57,6 +64,16 @@ class DerivedDataset(Frozen):
     maintenance: Maintenance | None = Field(
         default=None, description="Maintenance of the table, as for `storage`."
     )
+
+    @model_validator(mode="after")
+    def _has_one_query(self) -> Self:
+        if (self.sql is None) == (self.flow is None):
+            raise PydanticCustomError(
+                "polynya_value",
+                "{message}",
+                {"message": "a dataset needs one of `sql` and `flow`", "fix": "write one of them"},
+            )
+        return self
 
 
 class TransformTask(Frozen):
@@ -96,10 +113,14 @@ class TransformTask(Frozen):
 
 
 class Query(Frozen):
-    """The query of one table. `path` leads to the setting of its task, `file` holds its text."""
+    """The query of one table: its text or its flow.
 
-    text: str
+    `path` leads to the setting of its task; `file` holds the text, where it is not in the task.
+    """
+
     path: tuple[str | int, ...]
+    text: str = ""
+    flow: tuple[FlowStep, ...] = ()
     file: str | None = None
 
 

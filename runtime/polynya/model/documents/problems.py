@@ -23,6 +23,7 @@ from polynya.model.error_catalogue.configuration import (
     UNUSABLE_NAME,
     WRONG_VALUE,
 )
+from polynya.model.error_catalogue.flows import INCREMENTAL_FILTER_REFUSED
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.names import shown
 
@@ -110,6 +111,7 @@ _ENTRIES: Final = {
     "polynya_type": INVALID_TYPE,
     "polynya_layout": INVALID_LAYOUT_TERM,
     "polynya_unsecured": UNPROTECTED_LOGIN,
+    "polynya_incremental_filter": INCREMENTAL_FILTER_REFUSED,
 }
 
 
