@@ -109,7 +109,7 @@ class _Source:
 
 
 def tables_read(steps: Sequence[FlowStep]) -> tuple[str, ...] | None:
-    """The tables that a flow names, each once; None if its first step reads the only one there is."""
+    """The tables that a flow names, each once; None if its first step names none."""
     made: set[str] = set()
     names: dict[str, None] = {}
     for number, step in enumerate(steps):
@@ -270,8 +270,8 @@ class _Compiler:
         where = scope.where(*keys)
         if found:
             message = f"{scope.label} reads {shown(written)}, which may be {' or '.join(found)}"
-            fix = "write the name with its schema"
-            scope.errors.append(FLOW_INPUT_UNKNOWN(message, where=where, fix=fix))
+            qualified = "write the name with its schema"
+            scope.errors.append(FLOW_INPUT_UNKNOWN(message, where=where, fix=qualified))
             return None
         later = [
             step.settings.as_

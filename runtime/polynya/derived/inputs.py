@@ -84,7 +84,7 @@ def _errors_of_flow(
     *,
     finds_more: bool,
 ) -> Iterator[ConfigError]:
-    """The columns of tables are known once these exist; until then, only their names are checked."""
+    """Unknown tables. Columns are known once the tables exist, and are checked then."""
     for name in tables_read(flow) or ():
         try:
             dataset_named(name, declared, where=place, may_grow=finds_more)
