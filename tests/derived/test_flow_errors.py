@@ -138,6 +138,31 @@ def test_a_step_that_nothing_reads_is_an_error() -> None:
     ]
 
 
+def test_a_later_default_input_does_not_read_earlier_steps() -> None:
+    text = flow(
+        "dedupe: {input: visits, as: lost}",
+        "select: {input: people, columns: [born]}",
+        'filter: "born IS NULL"',
+    )
+
+    [error] = errors_of(text, TABLES)
+
+    assert "no later step reads `lost`" in error
+
+
+def test_a_column_with_other_values_is_a_key_no_longer() -> None:
+    rest = "dedupe: {keys: [first_name], keep: first, order: [person_id]}"
+
+    assert errors_of(flow("select: {input: people, except: [tags]}", rest), TABLES) == []
+    for change in (
+        'derive: {columns: {person_id: "1"}}',
+        "fill_missing: {values: {person_id: 1}}",
+        "join: {with: visits, on: [person_id]}",
+    ):
+        found = errors_of(flow("select: {input: people, except: [tags]}", change, rest), TABLES)
+        assert [error[:7] for error in found] == ["TRF-046"]
+
+
 @pytest.mark.parametrize(
     ("step", "code", "message"),
     [
