@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.derived.flow import MAX_COLUMNS, compile_flow
+from polynya.derived.flow import MAX_COLUMNS, compile_flow, named_tables
 from polynya.derived.schema import DerivedInput
 from polynya.model.config.flow import FlowStep
 from polynya.model.errors import ConfigErrors
@@ -108,6 +108,22 @@ def test_inputs_have_to_be_there() -> None:
         flow('filter: {input: x, condition: "true"}', "dedupe: {input: visits, as: x}"), TABLES
     )
     assert "move that step up" in later[0]
+
+
+def test_the_tables_of_a_flow_are_known_without_their_columns() -> None:
+    steps = [
+        {"select": {"input": "a", "columns": ["x"], "as": "b"}},
+        {"union": {"inputs": ["B", "c.d", "a"]}},
+        {"lookup": {"from": "e", "on": ["x"], "columns": ["y"]}},
+    ]
+
+    found = named_tables([FlowStep.model_validate(step) for step in steps])
+
+    assert found == {
+        "a": (0, "select", "input"),
+        "c.d": (1, "union", "inputs", 1),
+        "e": (2, "lookup", "from"),
+    }
 
 
 def test_a_table_name_that_two_schemas_have_is_written_whole() -> None:
@@ -265,7 +281,7 @@ def test_sizes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     small = {"select": {"input": "t", "columns": ["c0"], "as": "s0"}}
     doubled = [{"union": {"inputs": [f"s{n}", f"s{n}"], "as": f"s{n + 1}"}} for n in range(12)]
     assert "100 steps" in limit(*[{"filter": "c0 = 1"}] * 101)
-    assert "5,000 columns" in limit({"derive": {"columns": {"d": "c0"}}})
+    assert "5,000 columns" in limit({"derive": {"input": "t", "columns": {"d": "c0"}}})
     assert "1,000 readings" in limit(small, *doubled)
-    filters = [{"filter": "c0 = 1"}] * 10
-    assert "300,000 characters" in limit(*filters)
+    copy = {"select": {"input": "t", "except": ["c1"]}}
+    assert "300,000 characters" in limit(copy, *[{"filter": "c0 = 1"}] * 10)

@@ -43,6 +43,7 @@ from polynya.model.config.flow import (
     WindowStep,
 )
 from polynya.model.documents.problems import suggest
+from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.flows import (
     FLOW_INPUT_UNKNOWN,
     FLOW_STEP_NAME_TAKEN,
@@ -127,6 +128,22 @@ def compile_flow(
     return _Compiler(steps, inputs, where).compiled()
 
 
+def named_tables(steps: Sequence[FlowStep]) -> dict[str, NodePath]:
+    """The tables that a flow names, as it writes them, each with the path of its first place.
+
+    A name that an earlier step has is that step.
+    """
+    found: dict[str, NodePath] = {}
+    named: set[str] = set()
+    for number, step in enumerate(steps):
+        for keys, name in _reads(step.settings):
+            if name is not None and folded(name) not in named:
+                found.setdefault(name, (number, step.processor, *keys))
+        if step.settings.as_ is not None:
+            named.add(folded(step.settings.as_))
+    return found
+
+
 class _Compiler:
     def __init__(
         self, steps: Sequence[FlowStep], inputs: Mapping[str, DerivedInput], where: Place
@@ -142,8 +159,9 @@ class _Compiler:
         }
         self._inputs = {one.name: one for one in inputs.values()}
         self._aliases = {folded(name): one.name for name, one in inputs.items()}
-        #: Steps so far by the folded name; None for a step with an error.
-        self._named: dict[str, _Source | None] = {}
+        #: Numbers of steps so far by their folded names.
+        self._named: dict[str, int] = {}
+        #: None for a step with an error.
         self._made: list[_Source | None] = []
         self._read: set[int] = set()
         self._used: dict[str, None] = {}
@@ -167,7 +185,7 @@ class _Compiler:
                 source = _Source(FlowRelation(name, lines, result.schema), readings, number)
             self._made.append(source)
             if step.settings.as_ is not None:
-                self._named[folded(name)] = source
+                self._named[folded(name)] = number
         self._unused(names)
         if self._errors:
             raise ConfigErrors(self._errors)
@@ -220,15 +238,13 @@ class _Compiler:
         return None if result is None or scope.errors else (result, sound)
 
     def _source(
-        self, number: int, scope: FlowStepScope, written: str | None, keys: tuple[str | int, ...]
+        self, number: int, scope: FlowStepScope, written: str | None, keys: NodePath
     ) -> _Source | None:
         """What a step reads; None if it is unknown or wrong."""
         if written is None:
             if number > 0:
                 self._read.add(number - 1)
                 return self._made[number - 1]
-            if len(self._tables) == 1:
-                return self._table(next(iter(self._tables)))
             scope.errors.append(
                 FLOW_INPUT_UNKNOWN(
                     "the first step does not say which table it reads",
@@ -239,40 +255,32 @@ class _Compiler:
             return None
         name = folded(written)
         if name in self._named:
-            source = self._named[name]
-            before = [
-                index
-                for index, step in enumerate(self._steps[:number])
-                if step.settings.as_ is not None and folded(step.settings.as_) == name
-            ]
-            self._read.update(before)
-            return source
+            before = self._named[name]
+            self._read.add(before)
+            return self._made[before]
         found = [one for one in self._tables if name in _parts(one)]
         if name in self._aliases:
             found = [self._aliases[name]]
         if len(found) == 1:
             return self._table(found[0])
-        where = scope.where(*keys)
+        scope.errors.append(self._unknown(number, scope, written, found, scope.where(*keys)))
+        return None
+
+    def _unknown(
+        self, number: int, scope: FlowStepScope, written: str, found: Sequence[str], where: str
+    ) -> ConfigError:
+        """The error of a name that is nothing that the step can read, or several tables."""
         if found:
             message = f"{scope.label} reads {shown(written)}, which may be {' or '.join(found)}"
-            fix = "write the name with its schema"
-            scope.errors.append(FLOW_INPUT_UNKNOWN(message, where=where, fix=fix))
-            return None
-        later = [
-            step.settings.as_
-            for step in self._steps[number:]
-            if step.settings.as_ is not None and folded(step.settings.as_) == name
-        ]
-        steps = [step.settings.as_ for step in self._steps[:number] if step.settings.as_]
-        fix: str | None = (
-            "move that step up: a step reads only those before it"
-            if later
-            else suggest(written, [*steps, *self._tables])
-        )
-        scope.errors.append(
-            FLOW_INPUT_UNKNOWN(where=where, step=scope.label, name=shown(written), fix=fix)
-        )
-        return None
+            fix: str | None = "write the name with its schema"
+            return FLOW_INPUT_UNKNOWN(message, where=where, fix=fix)
+        names = [step.settings.as_ for step in self._steps]
+        earlier = [name for name in names[:number] if name is not None]
+        if any(name and folded(name) == folded(written) for name in names[number:]):
+            fix = "move that step up: a step reads only those before it"
+        else:
+            fix = suggest(written, [*earlier, *self._tables])
+        return FLOW_INPUT_UNKNOWN(where=where, step=scope.label, name=shown(written), fix=fix)
 
     def _table(self, name: str) -> _Source:
         self._used[name] = None
@@ -304,7 +312,7 @@ def _parts(name: str) -> set[str]:
     return {folded(name), folded(name.rpartition(".")[2])}
 
 
-def _reads(settings: Processor) -> list[tuple[tuple[str | int, ...], str | None]]:
+def _reads(settings: Processor) -> list[tuple[NodePath, str | None]]:
     """What a step reads: the setting, and the name in it; None for the step before."""
     match settings:
         case UnionStep():
