@@ -221,6 +221,18 @@ def test_what_has_no_meaning_is_refused(step: str, code: str, message: str) -> N
     assert any(message in one for one in found), found
 
 
+def test_columns_that_polynya_adds_are_read_and_not_made() -> None:
+    tables = {"t": Table({"id": "int", "hdr__timestamp": "timestamp"}, keys=("id",))}
+    newest = "dedupe: {input: t, keys: [id], keep: latest, order: [hdr__timestamp]}"
+
+    [error] = errors_of(flow(newest), tables)
+
+    assert error.startswith(f"TRF-054 {FILE}:2:5: step `dedupe_1` is the result, and")
+    assert "rename" in error
+    assert errors_of(flow(newest, "rename: {columns: {hdr__timestamp: at}}"), tables) == []
+    assert "reserved" in errors_of(flow(newest, "derive: {columns: {hdr__x: id}}"), tables)[0]
+
+
 def test_a_union_refuses_types_that_would_change_values() -> None:
     tables = {"a": Table({"x": "bigint"}), "b": Table({"x": "double"})}
 

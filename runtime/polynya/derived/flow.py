@@ -46,12 +46,13 @@ from polynya.model.documents.problems import suggest
 from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.flows import (
     FLOW_INPUT_UNKNOWN,
+    FLOW_RESULT_NAME,
     FLOW_STEP_NAME_TAKEN,
     FLOW_STEP_UNUSED,
     FLOW_TOO_LARGE,
 )
 from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.names import folded, quote, quote_path, shown
+from polynya.model.names import column_problem, folded, quote, quote_path, shown
 
 MAX_COLUMNS: Final = 5_000
 MAX_CHARACTERS: Final = 1_000_000
@@ -120,7 +121,7 @@ def compile_flow(
         where: `file:line:col` of a path below the flow, such as `(2, "filter", "condition")`.
 
     Raises:
-        ConfigErrors: everything that is wrong: POLYNYA-TRF-040 to -053, and what expressions raise.
+        ConfigErrors: everything that is wrong: POLYNYA-TRF-040 to -054, and what expressions raise.
             A step that reads a wrong one is not looked at.
     """
     if len(steps) > MAX_STEPS:
@@ -187,6 +188,7 @@ class _Compiler:
             if step.settings.as_ is not None:
                 self._named[folded(name)] = number
         self._unused(names)
+        self._result_names(names[-1])
         if self._errors:
             raise ConfigErrors(self._errors)
         inputs = tuple(self._inputs[name] for name in self._used)
@@ -305,6 +307,16 @@ class _Compiler:
             if number not in self._read:
                 where = self._where((number, step.processor))
                 self._errors.append(FLOW_STEP_UNUSED(where=where, step=shown(names[number])))
+
+    def _result_names(self, name: str) -> None:
+        """Collect an error for each column of the result whose name no table can have."""
+        result = self._made[-1]
+        number = len(self._steps) - 1
+        where = self._where((number, self._steps[number].processor))
+        for column in () if result is None else result.relation.schema.names:
+            if (problem := column_problem(column)) is not None:
+                step = f"step {shown(name)}"
+                self._errors.append(FLOW_RESULT_NAME(where=where, step=step, problem=problem))
 
 
 def _parts(name: str) -> set[str]:

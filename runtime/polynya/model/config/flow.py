@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import Column, ColumnType, Expression, Frozen, Name, Prefix
-from polynya.model.names import is_name, shown
+from polynya.model.names import HEADER_PREFIX, column_problem, is_name, shown
 
 MAX_STEPS: Final = 100
 #: Columns that one list may name, and values that one may hold.
@@ -51,6 +51,13 @@ def _input_name(text: str) -> str:
     return text
 
 
+def _read_column(text: str) -> str:
+    added = text.lower().startswith(HEADER_PREFIX)
+    if problem := column_problem(text.replace("_", "-") if added else text):
+        raise _refuse(problem, "choose another name", "polynya_name")
+    return text
+
+
 def _constant(value: Any) -> Any:
     if not isinstance(value, str | int | float) or value is None:
         raise _refuse("one value is expected here", "write a text, a number, `true` or `false`")
@@ -79,7 +86,13 @@ Constant: TypeAlias = Annotated[
     BeforeValidator(_constant),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
 ]
-Columns: TypeAlias = Annotated[tuple[Column, ...], Field(min_length=1, max_length=MAX_LISTED)]
+#: A column of an input; it may be one that Polynya adds, such as `hdr__timestamp`.
+ReadColumn: TypeAlias = Annotated[
+    str,
+    AfterValidator(_read_column),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 255}),
+]
+Columns: TypeAlias = Annotated[tuple[ReadColumn, ...], Field(min_length=1, max_length=MAX_LISTED)]
 
 
 class NamedStep(Frozen):
@@ -126,7 +139,7 @@ class JoinStep(OneInputStep):
     on: (
         Annotated[
             Annotated[Columns, Tag("columns of both")]
-            | Annotated[dict[Column, Column], Tag("left to right")],
+            | Annotated[dict[ReadColumn, ReadColumn], Tag("left to right")],
             _shape("columns of both", "left to right"),
         ]
         | None
@@ -222,7 +235,7 @@ AGGREGATES: Final = (
 class AggregateStep(OneInputStep):
     """One row for each group of rows."""
 
-    by: tuple[Column, ...] = Field(
+    by: tuple[ReadColumn, ...] = Field(
         default=(),
         max_length=MAX_LISTED,
         description="Columns with the same values in all rows of a group; NULL is a value here. "
@@ -269,7 +282,7 @@ class SelectStep(OneInputStep):
 class RenameStep(OneInputStep):
     """Other names for some columns."""
 
-    columns: dict[Column, Column] = Field(
+    columns: dict[ReadColumn, Column] = Field(
         min_length=1,
         max_length=MAX_LISTED,
         description="`old: new` lines. Columns that are not named keep their names; two columns "
@@ -310,7 +323,7 @@ class DeriveStep(OneInputStep):
 class DedupeSettings(Frozen):
     """Which one of several rows is kept."""
 
-    keys: tuple[Column, ...] = Field(
+    keys: tuple[ReadColumn, ...] = Field(
         default=(),
         max_length=MAX_LISTED,
         description="Rows with the same values in these columns are duplicates; NULL is a value "
@@ -321,7 +334,7 @@ class DedupeSettings(Frozen):
         description="`latest` keeps the row with the greatest values of `order`, `first` the one "
         "with the smallest. Required with `keys`.",
     )
-    order: tuple[Column, ...] = Field(
+    order: tuple[ReadColumn, ...] = Field(
         default=(),
         max_length=100,
         description="Columns by whose values duplicates are ordered. NULL comes after all others. "
@@ -388,7 +401,7 @@ class CleanseStep(OneInputStep):
 class OrderedStep(OneInputStep):
     """What processors have that look at rows before or after."""
 
-    by: tuple[Column, ...] = Field(
+    by: tuple[ReadColumn, ...] = Field(
         default=(),
         max_length=100,
         description="Columns with the same values in rows that belong together. Default: all rows "
@@ -396,8 +409,8 @@ class OrderedStep(OneInputStep):
     )
     order: tuple[
         Annotated[
-            Annotated[Column, Tag("ascending")]
-            | Annotated[dict[Column, Literal["asc", "desc"]], Tag("with direction")],
+            Annotated[ReadColumn, Tag("ascending")]
+            | Annotated[dict[ReadColumn, Literal["asc", "desc"]], Tag("with direction")],
             _shape("ascending", "with direction"),
         ],
         ...,
@@ -450,7 +463,7 @@ class PivotStep(OneInputStep):
     """One row for each group, with a column for each value of a column."""
 
     by: Columns = Field(description="Columns with the same values in all rows of a group.")
-    column: Column = Field(description="The column whose values become columns.")
+    column: ReadColumn = Field(description="The column whose values become columns.")
     values: Annotated[
         Annotated[tuple[Constant, ...], Field(min_length=1, max_length=MAX_LISTED), Tag("values")]
         | Annotated[
@@ -476,7 +489,7 @@ class UnpivotStep(OneInputStep):
     columns: Annotated[
         Annotated[Columns, Tag("columns")]
         | Annotated[
-            dict[Column, Annotated[str, Field(max_length=_MAX_TEXT)]],
+            dict[ReadColumn, Annotated[str, Field(max_length=_MAX_TEXT)]],
             Field(min_length=1, max_length=MAX_LISTED),
             Tag("columns and labels"),
         ],
@@ -496,7 +509,7 @@ class UnpivotStep(OneInputStep):
 class ExplodeStep(OneInputStep):
     """A row for each element of an array."""
 
-    column: Column = Field(description="The column with the array.")
+    column: ReadColumn = Field(description="The column with the array.")
     into: Column | None = Field(
         default=None,
         description="Name of the column with the element, at the place of the array. Default: the "
@@ -520,7 +533,7 @@ class LookupStep(OneInputStep):
     )
     on: Annotated[
         Annotated[Columns, Tag("columns of both")]
-        | Annotated[dict[Column, Column], Field(min_length=1), Tag("this to looked up")],
+        | Annotated[dict[ReadColumn, ReadColumn], Field(min_length=1), Tag("this to looked up")],
         _shape("columns of both", "this to looked up"),
     ] = Field(
         description="Columns that have to be equal: a list where both inputs call them the same, "
@@ -530,7 +543,7 @@ class LookupStep(OneInputStep):
     columns: Annotated[
         Annotated[Columns, Tag("columns")]
         | Annotated[
-            dict[Column, Column],
+            dict[Column, ReadColumn],
             Field(min_length=1, max_length=MAX_LISTED),
             Tag("names and columns"),
         ],

@@ -132,3 +132,12 @@ FLOW_SIDE_MISSING: Final = ErrorEntry(
     fix="write `left.{name}` or `right.{name}`",
     page="In `condition` of a join every column begins with `left.` or `right.`.",
 )
+FLOW_RESULT_NAME: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-TRF-054",
+    title="a column of the result of a flow has a name that a table cannot have",
+    message="{step} is the result, and {problem}",
+    fix="give it another name with `rename`, or leave it out with `select: {{except: …}}`",
+    page="Steps may read the columns that Polynya adds to a table, such as `hdr__timestamp`. The "
+    "table that the flow makes gets such columns of its own, so its result has none.",
+)
