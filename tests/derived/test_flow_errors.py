@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.derived.flow import MAX_COLUMNS, compile_flow, named_tables
+from polynya.derived.flow import MAX_COLUMNS, compile_flow, tables_read
 from polynya.derived.schema import DerivedInput
 from polynya.model.config.flow import FlowStep
 from polynya.model.errors import ConfigErrors
@@ -101,6 +101,7 @@ def test_an_incremental_filter_is_refused_by_name() -> None:
 
 def test_inputs_have_to_be_there() -> None:
     assert "the first step does not say which table it reads" in only('filter: "true"')
+    assert errors_of(flow('filter: "true"'), {"t": Table({"a": "int"})}) == []
     error = only("select: {input: poeple, columns: [born]}")
     assert error.startswith(f"TRF-042 {FILE}:2:14: step 1 (`select`) reads `poeple`, which is")
     assert "did you mean" in error
@@ -117,13 +118,14 @@ def test_the_tables_of_a_flow_are_known_without_their_columns() -> None:
         {"lookup": {"from": "e", "on": ["x"], "columns": ["y"]}},
     ]
 
-    found = named_tables([FlowStep.model_validate(step) for step in steps])
+    found = tables_read([FlowStep.model_validate(step) for step in steps])
 
     assert found == {
         "a": (0, "select", "input"),
         "c.d": (1, "union", "inputs", 1),
         "e": (2, "lookup", "from"),
     }
+    assert tables_read([FlowStep.model_validate({"filter": "x"})]) is None
 
 
 def test_a_table_name_that_two_schemas_have_is_written_whole() -> None:
@@ -221,16 +223,13 @@ def test_what_has_no_meaning_is_refused(step: str, code: str, message: str) -> N
     assert any(message in one for one in found), found
 
 
-def test_columns_that_polynya_adds_are_read_and_not_made() -> None:
-    tables = {"t": Table({"id": "int", "hdr__timestamp": "timestamp"}, keys=("id",))}
-    newest = "dedupe: {input: t, keys: [id], keep: latest, order: [hdr__timestamp]}"
+def test_names_of_the_result_are_those_of_a_table() -> None:
+    tables = {"a": Table({"k": "int"}), "b": Table({"k": "int", "n" * 255: "int"})}
 
-    [error] = errors_of(flow(newest), tables)
+    [error] = errors_of(flow("join: {input: a, with: b, on: [k], prefix: p_}"), tables)
 
-    assert error.startswith(f"TRF-054 {FILE}:2:5: step `dedupe_1` is the result, and")
-    assert "rename" in error
-    assert errors_of(flow(newest, "rename: {columns: {hdr__timestamp: at}}"), tables) == []
-    assert "reserved" in errors_of(flow(newest, "derive: {columns: {hdr__x: id}}"), tables)[0]
+    assert error.startswith(f"TRF-054 {FILE}:2:5: step `join_1` is the result, and column name")
+    assert "longer than 255 characters" in error
 
 
 def test_a_union_refuses_types_that_would_change_values() -> None:

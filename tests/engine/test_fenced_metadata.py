@@ -73,7 +73,8 @@ def test_a_change_of_metadata_by_such_a_node_is_not_made(
     found = find_orphans(table, now=datetime.now(UTC) + timedelta(days=9))
     assert isinstance(found, Orphans)
     left_over = [one.location for one in found.files]
-    assert [one for one in left_over if not one.endswith(".metadata.json")] == []
+    metadata = (".metadata.json", ".metadata.json.crc")
+    assert [one for one in left_over if not one.endswith(metadata)] == []
 
 
 def test_a_change_of_metadata_is_made_again_when_a_step_was_faster(

@@ -19,6 +19,7 @@ from polynya.cli.doctor_tables import tables_check
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.tables import tell_adopted
 from polynya.model.config.aws import AwsAccess
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import ConfigErrors, PolynyaError
@@ -35,7 +36,7 @@ def machine_checks(project: LoadedProject) -> Iterator[Check]:
     if isinstance(landing, Path):
         yield _landing(landing, makes=bool(project.captures))
         for task in project.tasks:
-            if isinstance(task, DirectTask):
+            if isinstance(task, DirectTask | DerivedTask):
                 continue
             yield _task_folder(task.name, landing / task.landing.path)
     if isinstance(warehouse, Path):

@@ -13,6 +13,7 @@ from polynya.cli.connections import connection_checks, missing_references, tell_
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.doctor_tables import settings_for_other_engines
 from polynya.cli.exit_codes import ExitCode
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.error_catalogue.configuration import TEST_SUBJECT_UNKNOWN, WRONG_USAGE
 from polynya.model.errors import ConfigError, PolynyaError
@@ -79,7 +80,8 @@ def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:
     if project.errors:
         # A test of a task that cannot be read would only say so once more.
         test_errors = [error for error in test_errors if error.code != TEST_SUBJECT_UNKNOWN.code]
-    return [*project.errors, *_expression_errors(project), *test_errors], len(tests)
+    found = [*project.errors, *_expression_errors(project), *_query_errors(project)]
+    return [*found, *test_errors], len(tests)
 
 
 def _expression_errors(project: LoadedProject) -> list[ConfigError]:
@@ -89,6 +91,15 @@ def _expression_errors(project: LoadedProject) -> list[ConfigError]:
     from polynya.transform.project import expression_errors
 
     return expression_errors(project)
+
+
+def _query_errors(project: LoadedProject) -> list[ConfigError]:
+    if not any(isinstance(task, DerivedTask) for task in project.tasks):
+        return []
+    # As above.
+    from polynya.derived.inputs import query_errors
+
+    return query_errors(project)
 
 
 def _has_expressions(*settings: DatasetSettings) -> bool:

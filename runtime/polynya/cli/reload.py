@@ -16,6 +16,7 @@ from polynya.cli.stopping import Stopping
 from polynya.cli.unit_requests import send_request
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ReloadMode, ResolvedDataset
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.task import StorageTask
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.loader import LoadedProject
@@ -105,6 +106,8 @@ def reload(
 
     project = context.load(tolerant=True)
     (chosen,) = select_storage(project, [task])
+    if isinstance(chosen, DerivedTask):
+        raise WRONG_USAGE(f"the transform {task} follows its inputs by itself")
     entries = [
         entry
         for entry in inventory(project, python_catalog(project.target))

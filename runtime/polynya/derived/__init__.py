@@ -1,1 +1,1 @@
-"""Tables that queries derive from other tables: what a query reads, as text."""
+"""Tables that queries and flows derive from other tables: what they read, as text."""

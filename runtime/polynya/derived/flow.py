@@ -129,15 +129,18 @@ def compile_flow(
     return _Compiler(steps, inputs, where).compiled()
 
 
-def named_tables(steps: Sequence[FlowStep]) -> dict[str, NodePath]:
+def tables_read(steps: Sequence[FlowStep]) -> dict[str, NodePath] | None:
     """The tables that a flow names, as it writes them, each with the path of its first place.
 
-    A name that an earlier step has is that step.
+    None if its first step reads the only one there is. A name that an earlier step has is that
+    step.
     """
     found: dict[str, NodePath] = {}
     named: set[str] = set()
     for number, step in enumerate(steps):
         for keys, name in _reads(step.settings):
+            if name is None and not number:
+                return None
             if name is not None and folded(name) not in named:
                 found.setdefault(name, (number, step.processor, *keys))
         if step.settings.as_ is not None:
@@ -247,6 +250,8 @@ class _Compiler:
             if number > 0:
                 self._read.add(number - 1)
                 return self._made[number - 1]
+            if len(self._tables) == 1:
+                return self._table(next(iter(self._tables)))
             scope.errors.append(
                 FLOW_INPUT_UNKNOWN(
                     "the first step does not say which table it reads",

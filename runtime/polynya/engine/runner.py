@@ -10,6 +10,7 @@ from polynya.engine.landing import listing_of
 from polynya.engine.listing import SharedListing
 from polynya.engine.scheduler import POLL_SECONDS, Scheduler, TaskGroup
 from polynya.engine.tasks.capture import capture_unit
+from polynya.engine.tasks.derived import DerivedUnit
 from polynya.engine.tasks.direct import DirectUnit
 from polynya.engine.tasks.shared_files import SharedFilesTask
 from polynya.engine.tasks.storage import DeclaredDataset, ExtractsDataset, FolderTask
@@ -18,6 +19,7 @@ from polynya.engine.unit import StepResult, Unit
 from polynya.formats.files import start_of
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
@@ -70,6 +72,12 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             mirror = MirrorWork(task, context.target, clock=context.clock, sink=context.sink)
             work.append(mirror_unit(mirror))
             continue
+        if isinstance(task, DerivedTask):
+            for dataset in (resolved(task, declared) for declared in task.datasets):
+                derived = DerivedUnit(context, task, dataset)
+                name = dataset.relations.current
+                work.append(Unit(name, task.name, derived.step, stage=task.depth))
+            continue
         if isinstance(task, DirectTask):
             for dataset in (resolved(task, declared) for declared in task.datasets):
                 whole = DirectUnit(context, task, dataset)
@@ -111,9 +119,9 @@ def _declared(
 def run_once(context: EngineContext, work: Sequence[Unit]) -> RunOutcome:
     """Land what the streams hold, process all that has landed, and return."""
     outcome = RunOutcome()
-    for last in (False, True):
-        part = [unit for unit in work if unit.last is last]
-        if part and not context.stop.is_set():
+    for stage in sorted({unit.stage for unit in work}):
+        if not context.stop.is_set():
+            part = [unit for unit in work if unit.stage == stage]
             _run(context, part, Scheduler(context.clock), outcome, goes_on=False)
     return outcome
 

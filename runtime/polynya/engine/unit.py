@@ -83,6 +83,8 @@ class StepResult:
         return self.failure or self.refused
 
 
+#: The stage after all units that write tables.
+AFTER_TABLES: Final = 1_000
 #: Nothing is left to do for now.
 IDLE: Final = StepResult()
 #: Nothing is left to do until another unit reports this one as ready.
@@ -106,7 +108,7 @@ class Unit:
         lands: it writes landed batches.
         follows: it reads landed batches: it gets a time slice when something has landed, and a run
             that ends keeps it until the landing units have ended.
-        last: a run that ends begins it when all other units have ended.
+        stage: a run that ends begins it when all units of lower stages have ended.
     """
 
     name: str
@@ -115,4 +117,4 @@ class Unit:
     low_priority: bool = False
     lands: bool = False
     follows: bool = False
-    last: bool = False
+    stage: int = 0

@@ -370,10 +370,13 @@ DMS: Final = FormatRules(
 )
 
 
+#: Rows of queries, which a transform makes; no file may name it.
+QUERY: Final = FormatRules("query", brings_order=True)
+
 #: A new format of Polynya is one more entry; it is published in the JSON Schema.
 BUILT_IN: Final = (*NATIVE, DEBEZIUM, DMS, REPLICATE, STREAM)
 
-_rules: Final = {rules.name: rules for rules in BUILT_IN}
+_rules: Final = {rules.name: rules for rules in (*BUILT_IN, QUERY)}
 
 
 def rules_of(name: str) -> FormatRules:
@@ -386,9 +389,14 @@ def is_known(name: object) -> bool:
     return isinstance(name, str) and name in _rules
 
 
+def is_landed(name: object) -> bool:
+    """Whether a format has this name that files may have."""
+    return is_known(name) and name != QUERY.name
+
+
 def all_rules() -> tuple[FormatRules, ...]:
-    """The rules of all formats, those of Polynya first."""
-    return tuple(_rules.values())
+    """The rules of all formats that files may have, those of Polynya first."""
+    return tuple(rules for rules in _rules.values() if rules is not QUERY)
 
 
 def add_rules(rules: FormatRules) -> None:
@@ -400,5 +408,5 @@ def add_rules(rules: FormatRules) -> None:
 
 def remove_rules(name: str) -> None:
     """Take back what `add_rules` added."""
-    if rules_of(name) not in BUILT_IN:
+    if rules_of(name) not in (*BUILT_IN, QUERY):
         del _rules[name]

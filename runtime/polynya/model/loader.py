@@ -15,9 +15,11 @@ from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture, connected
 from polynya.model.config.connection import Connection
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.derived import DerivedTask, TransformTask
 from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.mirror import ConnectedMirror, MirrorTask
 from polynya.model.config.server_connection import AnyConnection
+from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import Project, ResolvedTarget, choose_target, target_name
 from polynya.model.config.task import StorageTask, merged, resolved
@@ -42,6 +44,7 @@ from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.http_checks import api_of
 from polynya.model.mirror_checks import connected_mirror
+from polynya.model.project_derived import as_derived, in_order
 from polynya.model.project_parts import (
     entries,
     entry,
@@ -70,8 +73,9 @@ TASK_FOLDER: Final = "tasks"
 class LoadedProject:
     """A project as read: its valid tasks, one target, and where everything is written.
 
-    `tasks` are those that have tables, `landings` those that land streams, `captures` those that
-    land databases, `mirrors` those that show tables elsewhere; a landing with `direct: true`
+    `tasks` are those that have tables, transforms after all that they read; `landings` are those
+    that land streams, `captures` those that land databases, `mirrors` those that show tables
+    elsewhere; a landing with `direct: true`
     is in the tasks that read it. `errors` is empty unless the project was loaded with
     `tolerant=True`. `files` maps the name of a task of any kind to its
     file, relative to `directory`. `effective` are the right connections, as the target has them.
@@ -212,7 +216,9 @@ def load_project(
             written_tasks.append((task, file))
     named |= {name for task, _ in written_tasks if (name := _connection_of(task)) is not None}
     databases = {name: None if one is None else one.connection for name, one in connections.items()}
-    loaded = without_clashes(_as_tasks(written_tasks, project, databases, errors), errors)
+    loaded = without_clashes(
+        _as_tasks(written_tasks, project, databases, directory, errors), errors
+    )
 
     if project is None or read is None or not read.sound:
         raise ConfigErrors(errors)
@@ -322,13 +328,15 @@ def _as_tasks(
     written: Iterable[tuple[Written, DocumentFile]],
     project: Project | None,
     connections: Mapping[str, AnyConnection | None],
+    directory: Path,
     errors: list[ConfigError],
 ) -> list[tuple[Task, DocumentFile]]:
-    """The tasks: transforms as storage tasks over their landings, captures with connections."""
+    """The tasks: transforms as storage tasks, captures and mirrors with their connections."""
     files = list(written)
     landings = {task.name: task for task, _ in files if isinstance(task, StreamingLanding)}
     tasks: list[tuple[Task, DocumentFile]] = []
     mirrors: list[tuple[MirrorTask, DocumentFile]] = []
+    transforms: dict[str, tuple[TransformTask, DocumentFile]] = {}
     for task, file in files:
         if isinstance(task, CaptureLanding):
             problems = list(connected_problems(task, connections))
@@ -349,6 +357,9 @@ def _as_tasks(
         if isinstance(task, MirrorTask):
             mirrors.append((task, file))
             continue
+        if isinstance(task, TransformTask):
+            transforms[task.name] = (task, file)
+            continue
         problems = list(transform_problems(task, landings))
         if not problems:
             storage = _with_defaults(as_storage(task, landings[task.from_]), project)
@@ -356,12 +367,41 @@ def _as_tasks(
             tasks += [] if problems else [(storage, with_storage_names(file))]
         errors.extend(located(problems, file.document, file.shown_as))
     sources = {task.name: task for task, _ in tasks if isinstance(task, StorageTask)}
+    tasks += _derived(transforms, project, sources, directory, errors)
     for mirror, file in mirrors:
         made = connected_mirror(mirror, sources, connections, project.name if project else "")
         if isinstance(made, ConnectedMirror):
             tasks.append((made, file))
         else:
             errors.extend(located(made, file.document, file.shown_as))
+    return tasks
+
+
+def _derived(
+    transforms: Mapping[str, tuple[TransformTask, DocumentFile]],
+    project: Project | None,
+    sources: dict[str, StorageTask],
+    directory: Path,
+    errors: list[ConfigError],
+) -> list[tuple[Task, DocumentFile]]:
+    """The transforms, each after those that it reads; `sources` gets those without an error."""
+    defaults = DatasetSettings() if project is None else project.defaults
+    written = {name: task for name, (task, _) in transforms.items()}
+    order, wrong = in_order(written, sources)
+    tasks: list[tuple[Task, DocumentFile]] = []
+    for name in order:
+        task, file = transforms[name]
+        if not all(read in sources for read in task.from_):
+            # One that it reads has an error of its own.
+            continue
+        made = as_derived(task, sources, defaults, directory)
+        problems = list(task_problems(made)) if isinstance(made, DerivedTask) else made
+        errors.extend(located(problems, file.document, file.shown_as))
+        if isinstance(made, DerivedTask) and not problems:
+            sources[name] = made
+            tasks.append((made, file))
+    for name, problems in wrong.items():
+        errors.extend(located(problems, transforms[name][1].document, transforms[name][1].shown_as))
     return tasks
 
 

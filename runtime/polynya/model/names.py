@@ -20,8 +20,7 @@ from polynya.model.error_catalogue.configuration import (
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _MAX_COLUMN_LENGTH: Final = 255
-#: How the names of columns begin that Polynya adds.
-HEADER_PREFIX: Final = "hdr__"
+_HEADER_PREFIX: Final = "hdr__"
 
 SERVICE_COLUMNS: Final = frozenset(
     {
@@ -146,7 +145,7 @@ def column_problem(name: str) -> str | None:
         return f"column name {shown(name)} is longer than {_MAX_COLUMN_LENGTH} characters"
     if _CONTROL.search(name):
         return f"column name {shown(name)} contains a control character"
-    if name.lower().startswith(HEADER_PREFIX) or name.lower() in SERVICE_COLUMNS:
+    if name.lower().startswith(_HEADER_PREFIX) or name.lower() in SERVICE_COLUMNS:
         return f"column name {shown(name)} is reserved for Polynya"
     return None
 

@@ -206,6 +206,36 @@ class FileChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowsDerived(Event):
+    """A derived table shows what its query returns. `changes` are the rows that its apply wrote."""
+
+    type: ClassVar[str] = "rows.derived"
+    verb: ClassVar[str] = "derived"
+    template: ClassVar[str] = "{rows:,} rows in {seconds:.1f} s, {differences}"
+    rows: int
+    changes: dict[str, int]
+    seconds: float
+
+    @property
+    def differences(self) -> str:
+        """`2 inserts, 1 update`, or that nothing changed."""
+        kinds = ("insert", "update", "delete")
+        done = {kind: self.changes.get(f"{kind}s", 0) for kind in kinds}
+        found = [counted(done[kind], kind) for kind in kinds if done[kind]]
+        return ", ".join(found) or "none of them changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedTableWaits(Event):
+    """A derived table waits for a table that its query reads and that has no rows yet."""
+
+    type: ClassVar[str] = "derived.waiting"
+    verb: ClassVar[str] = "waiting"
+    template: ClassVar[str] = "{table} has no columns yet"
+    table: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileWaiting(Event):
     """A landed file cannot be read before another one has landed; reported once."""
 

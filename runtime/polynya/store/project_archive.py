@@ -101,7 +101,7 @@ def secrets_in(path: str, content: bytes) -> list[ConfigError]:
         for what, pattern in _ANYWHERE
         for at in (match.start() for match in pattern.finditer(text))
     ]
-    if path.endswith(".pem"):
+    if path.endswith((".pem", ".sql")):
         return errors
     try:
         document, _ = read_document(text.removeprefix("\ufeff"), path)

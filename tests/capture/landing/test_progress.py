@@ -12,6 +12,7 @@ from polynya.capture.landing.position import (
     ResumePoint,
     TableProgress,
     next_table,
+    offset_to_resume,
 )
 from polynya.capture.source import Chunk
 
@@ -85,3 +86,20 @@ def test_a_position_survives_its_json() -> None:
 def test_what_is_no_position_is_refused(says: dict[str, object]) -> None:
     with pytest.raises((ValueError, LookupError)):
         CapturePosition.of(says)
+
+
+@pytest.mark.parametrize("lsn", [8, 24_690_184, 2**40])
+def test_postgresql_continues_where_no_record_of_its_log_begins(lsn: int) -> None:
+    behind_commit = {"lsn": lsn, "lsn_proc": lsn, "lsn_commit": lsn, "txId": 7}
+
+    resumed = offset_to_resume("postgresql", behind_commit)
+
+    assert resumed == {"lsn": lsn - 1, "lsn_proc": lsn - 1, "lsn_commit": lsn, "txId": 7}
+    assert offset_to_resume("postgresql", resumed) == resumed, "it does not move by itself"
+
+
+@pytest.mark.parametrize("connector", ["mariadb", "mysql"])
+def test_a_binlog_continues_exactly_at_its_position(connector: str) -> None:
+    offset = {"file": "bin.000003", "pos": 1_024}
+
+    assert offset_to_resume(connector, offset) == offset

@@ -42,6 +42,23 @@ def position_of_offset(connector: str, offset: Offset) -> LogPosition:
     return (_AFTER_LOAD if offset and "snapshot" not in offset else 0,)
 
 
+def offset_to_resume(connector: str, offset: Offset) -> Offset:
+    """The offset with which Debezium brings all that comes after a position, and nothing else.
+
+    For PostgreSQL, Debezium looks for a message with the offset's LSN and goes on after it; if it
+    finds none, it begins with the first transaction that commits after `lsn_commit`
+    (`WalPositionLocator`). A commit ends where the next record of the log begins. That may be in
+    the middle of a transaction that commits later, and Debezium would leave out all before it in
+    that transaction. Records begin at multiples of 8, so it looks for the last byte before the
+    position, at which none begins. The server sends the same from there: a commit that ends at the
+    position began before it.
+    """
+    if connector != "postgresql" or not offset:
+        return offset
+    before = (int(offset["lsn"]) - 1) | 7
+    return {**offset, "lsn": before, "lsn_proc": before}
+
+
 def position_of_rows(connector: str, source: Mapping[str, Any]) -> LogPosition:
     """Where the rows of a view stand. Raises ValueError or LookupError."""
     if connector == "postgresql":

@@ -9,7 +9,7 @@ from typing import Final
 
 from polynya.capture.debezium import KeptHistory
 from polynya.capture.landing.log import CaptureLander, CaptureLog
-from polynya.capture.landing.position import CapturePosition, TableProgress
+from polynya.capture.landing.position import CapturePosition, TableProgress, offset_to_resume
 from polynya.capture.landing.stream import TakeEvents
 from polynya.capture.source import (
     NAME,
@@ -86,7 +86,8 @@ class DebeziumEngines:
         jars = jar_paths(groups=(DEBEZIUM,), repository=self.settings.maven_repository)
         start_java([*jars, *own_jars(self.settings.access)], str(find_java().runtime), _HEAP_MB)
         if position.stream.offset:
-            write_offset(self._scratch.offsets, NAME, position.stream.offset)
+            offset = offset_to_resume(database.connector, position.stream.offset)
+            write_offset(self._scratch.offsets, NAME, offset)
         has_history = self._history is not None and self._history.restore(position.history)
         settings = engine_settings(
             database.connector,

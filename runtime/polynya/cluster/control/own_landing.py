@@ -15,6 +15,7 @@ from typing import Final
 from polynya.cluster.coordination.documents import Document, Name, Text
 from polynya.engine.listing import outermost
 from polynya.formats.files import start_of
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
@@ -62,6 +63,8 @@ def starts_within(landing: S3Location, starts: Iterable[str]) -> Iterator[str]:
 
 
 def _starts(task: Task, landing: S3Location) -> Iterator[str]:
+    if isinstance(task, DerivedTask):
+        return
     if isinstance(task, DirectTask):
         yield from _source(task.reads, landing)
     elif isinstance(task, StorageTask):

@@ -21,6 +21,7 @@ from polynya.engine.commands.unit_command import UnitCommand
 from polynya.engine.commands.unread import UnreadFiles, unread_files
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.engines import EmrServerlessEngine, Engine, Submitted, cluster_of
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
@@ -119,12 +120,12 @@ class RoutedWorkers(Workers):
         self, job: JobKey, task: Task, run: int, backlog: Backlog, epoch: int | None
     ) -> RunHandle:
         # Streams and databases are landed here, and mirrors kept: little work that never ends.
-        # Tables that read their stream themselves stay here, too: a job in AWS ends when its work
-        # is done, and starts again only when files land.
+        # Tables that read their stream or other tables stay here, too: a job in AWS ends when its
+        # work is done, and starts again only when files land.
         if isinstance(task, StreamingLanding | ConnectedCapture | ConnectedMirror):
             return self._here.start(job, task, run, backlog, epoch)
         engine = task.engine or self._target.engine
-        if isinstance(task, DirectTask) and isinstance(engine, Submitted):
+        if isinstance(task, DirectTask | DerivedTask) and isinstance(engine, Submitted):
             return self._here.start(job, task, run, backlog, epoch)
         if not isinstance(engine, Submitted) and cluster_of(engine) == self._target.cluster:
             return self._here.start(job, task, run, backlog, epoch)
@@ -227,8 +228,8 @@ def _refuse_unreachable(
 def _unread_of(
     target: ResolvedTarget, task: StorageTask, job: JobKey
 ) -> Callable[[], UnreadFiles] | None:
-    """The function that finds unread files of a job; None for a table that reads its stream."""
-    if isinstance(task, DirectTask):
+    """The function that finds unread files of a job; None for a table that reads no files."""
+    if isinstance(task, DirectTask | DerivedTask):
         return None
     return partial(unread_files, target, task, job.name)
 

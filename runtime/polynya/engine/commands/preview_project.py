@@ -26,6 +26,7 @@ from polynya.engine.commands.preview_records import (
 from polynya.formats.batch import BatchLimits
 from polynya.lake.copy.values import Session
 from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import PolynyaError
@@ -72,6 +73,9 @@ def previews(
             reader = replace(reader, wanted=lambda _, dataset: dataset.name == chosen.name)
         tasks = (landed.task,)
     for task in tasks:
+        if isinstance(task, DerivedTask):
+            # Nothing lands for it.
+            continue
         if isinstance(task, DirectTask):
             yield from _direct(
                 reader,
@@ -161,7 +165,7 @@ def _readers(
     """Who may read a file: declared datasets, and tasks that find their tables."""
     consumers = []
     for task in project.tasks:
-        if isinstance(task, DirectTask):
+        if isinstance(task, DirectTask | DerivedTask):
             continue
         if rules_of(task.landing.format).finds_tables:
             consumers += [FileConsumer(task)] if may_read(task) else []

@@ -14,6 +14,7 @@ from polynya.engine.dataset import WorkingDataset
 from polynya.engine.ledger import ledger_dataset
 from polynya.formats.registry import format_of
 from polynya.model.config.dataset import ReloadMode, ResolvedDataset
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
@@ -55,12 +56,20 @@ def execute(context: EngineContext, task: Task, unit: str, command: UnitCommand)
         raise UNIT_REQUEST_REFUSED(where=unit, why=f"it has {lacks}")
     if command.kind == "recreate":
         recreate(context, task, datasets, whole_task=command.dataset is None)
-        source = "its stream" if isinstance(task, DirectTask) else "what has landed"
-        return f"{_names_of(datasets)}: emptied, {source} is reread"
+        return f"{_names_of(datasets)}: emptied, {_source_of(task)} is reread"
+    if isinstance(task, DerivedTask):
+        raise UNIT_REQUEST_REFUSED(where=unit, why="a transform follows its inputs by itself")
     if command.kind == "abandon":
         return f"abandoned: {', '.join(abandon_begun(context, datasets))}"
     _refuse_position(context, task, datasets, command.as_of)
     return _reloaded(context, task, datasets, command)
+
+
+def _source_of(task: StorageTask) -> str:
+    """What a task makes its rows of, in words."""
+    if isinstance(task, DerivedTask):
+        return "what its query returns"
+    return "its stream" if isinstance(task, DirectTask) else "what has landed"
 
 
 def _reloaded(

@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable, Table
 from polynya.engine.errors import as_polynya
 from polynya.engine.inventory import tables_of
 from polynya.engine.ledger import ledger_dataset
-from polynya.engine.unit import StepResult, TimeSlice, Unit
+from polynya.engine.unit import AFTER_TABLES, StepResult, TimeSlice, Unit
 from polynya.lake.read.inspect import shape, states
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.spark.session import CATALOG
@@ -161,7 +161,7 @@ def _commit(table: Table) -> SourceCommit | None:
 
 def mirror_unit(work: MirrorWork) -> Unit:
     """The unit of a mirror. In a run that ends it comes after the tasks that write tables."""
-    return Unit(work.task.name, work.task.name, work.step, last=True)
+    return Unit(work.task.name, work.task.name, work.step, stage=AFTER_TABLES)
 
 
 @dataclass(slots=True)

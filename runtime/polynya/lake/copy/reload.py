@@ -440,7 +440,7 @@ def events(shape: Shape, table: str, reloading: Reloading, comparison: ChangeCri
     Raises OperationError when the table lacks a column to compare.
     """
     if reloading.mode not in REPLACING:
-        return _differences(shape, table, reloading, _differs(shape, comparison))
+        return differences(shape, table, reloading, comparison, loaded=_loaded(shape, table))
     loaded = _event(shape, "'L'", "l", reloading, suffix="b")
     rows = f"SELECT {loaded} FROM ({_loaded(shape, table)}) l WHERE l.__live"
     if reloading.mode == "drop_and_create":
@@ -467,7 +467,17 @@ def _differs(shape: Shape, comparison: ChangeCriteria) -> str:
     return f"NOT ({joined(same, 'AND') or 'true'})"
 
 
-def _differences(shape: Shape, table: str, reloading: Reloading, changed: str) -> str:
+def differences(
+    shape: Shape, table: str, reloading: Reloading, comparison: ChangeCriteria, *, loaded: str
+) -> str:
+    """Query of the events `i` `u` `d` that turn Current of `table` into the loaded rows.
+
+    `loaded` has one row for each record: the data columns, `__ts` with the time of the event (NULL:
+    that of the load), and `__live`, false for a record that the load only says is deleted.
+
+    Raises OperationError when the table lacks a column to compare.
+    """
+    changed = _differs(shape, comparison)
     absent = "'d'" if reloading.mode == DELETING else "NULL"
     operation = (
         f"CASE WHEN l.__live IS NULL THEN IF(c.__live, {absent}, NULL) "
@@ -478,7 +488,7 @@ def _differences(shape: Shape, table: str, reloading: Reloading, changed: str) -
     newer = f"coalesce(c.__seq > {literal(reloading.sequence)}, false)"
     sides = {name: f"IF(l.__live, l.{quote(name)}, NULL)" for name in shape.values}
     sides |= {name: f"coalesce(l.{quote(name)}, c.{quote(name)})" for name in shape.keys}
-    loaded, current, join = _loaded(shape, table), _current(shape, table), "FULL OUTER"
+    current, join = _current(shape, table), "FULL OUTER"
     if reloading.mode == KEEPING:
         # Rows that the load lacks stay, so only the others have to be brought together.
         wanted = f"SELECT {shape.key_list()} FROM ({loaded})"

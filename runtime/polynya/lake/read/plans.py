@@ -8,7 +8,7 @@ with the functions that Spark has, so a new version of Spark adds nothing that n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from polynya.lake.spark.api import JavaObject, Py4JError, SparkSession
@@ -177,20 +177,27 @@ _LEAVES: Final = frozenset(
 )
 _FUNCTION: Final = f"{_SPARK}catalyst.analysis.UnresolvedFunction"
 _TABLE_FUNCTION: Final = f"{_SPARK}catalyst.analysis.UnresolvedTableValuedFunction"
+_RELATION: Final = f"{_SPARK}catalyst.analysis.UnresolvedRelation"
+_WITH: Final = f"{_SPARK}catalyst.plans.logical.UnresolvedWith"
 _GENERATOR: Final = f"{_SPARK}catalyst.analysis.UnresolvedGenerator"
 #: A third argument of these names a file: the schema that documents have to follow.
 _MAX_ARGUMENTS: Final = {"from_xml": 2, "schema_of_xml": 1}
 
 
-def why_refused(spark: SparkSession, text: str) -> str | None:
+def why_refused(
+    spark: SparkSession, text: str, relations: Collection[str] | None = None
+) -> str | None:
     """Why a statement is not answered; None for one that only reads.
+
+    `relations` are the only names of tables and views that it may read, besides those that it
+    defines itself; None: whatever there is.
 
     Raises the error of Spark for a text that its parser does not take.
     """
     session: Any = spark._jsparkSession
     plan = session.sessionState().sqlParser().parsePlan(text)
     try:
-        return next(_reasons(plan), None)
+        return next(_reasons(plan, relations), None)
     except Py4JError as error:
         if getattr(error, "java_exception", None) is not None:
             raise
@@ -198,9 +205,11 @@ def why_refused(spark: SparkSession, text: str) -> str | None:
         return f"a part of it cannot be looked at: {error}"
 
 
-def _reasons(root: Any) -> Iterator[str]:
+def _reasons(root: Any, relations: Collection[str] | None) -> Iterator[str]:
     """Yield what is wrong with each part of a plan, whatever field of it holds the part."""
     waiting = [root]
+    read: list[list[str]] = []
+    defined: set[str] = set()
     while waiting:
         part = waiting.pop()
         if not isinstance(part, JavaObject):
@@ -212,7 +221,16 @@ def _reasons(root: Any) -> Iterator[str]:
             yield f"it has {_shown(name)}, which does not only read"
             continue
         yield from _of_function(part, name)
-        waiting += _fields(part, name)
+        fields = _fields(part, name)
+        if name == _RELATION:
+            read.append(_texts(part.multipartIdentifier()))
+        elif name == _WITH:
+            defined |= {name.lower() for name in _defined(part)}
+        waiting += fields
+    for parts in read if relations is not None else ():
+        is_own = len(parts) == 1 and parts[0].lower() in defined
+        if not is_own and ".".join(parts) not in (relations or ()):
+            yield f"it reads {'.'.join(parts)!r}, which is not among its tables"
 
 
 def _is_known(name: str) -> bool:
@@ -258,6 +276,13 @@ def _of_call(names: list[str], arguments: int) -> Iterator[str]:
 
 def _texts(names: Any) -> list[str]:
     return [str(names.apply(at)) for at in range(names.size())]
+
+
+def _defined(part: Any) -> Iterator[str]:
+    """The names that a `WITH` gives."""
+    pairs = part.cteRelations().iterator()
+    while pairs.hasNext():
+        yield str(pairs.next()._1())
 
 
 def _shown(name: str) -> str:

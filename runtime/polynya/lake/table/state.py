@@ -345,6 +345,19 @@ class ReloadRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Derivation:
+    """What a derived table was made of by its last step.
+
+    `query` is the SHA-256 of its text in hex. `inputs` has the snapshot of each internal table that
+    it read, by `schema.table`; `until` is when the step began, ISO 8601 in UTC.
+    """
+
+    query: str
+    inputs: dict[str, int] = field(default_factory=dict)
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CopyState:
     """Source position and accounting of a dataset.
 
@@ -354,7 +367,8 @@ class CopyState:
     `soft_deletes`: deletes were soft at a time, so that Current may hold deleted records.
     `reloaded` is the last reload that a schedule has begun; None: there was none.
     `shape_changes` are the newest changes of the shape of the source, the oldest of them first, and
-    `earlier_shape_changes` counts those before.
+    `earlier_shape_changes` counts those before. `derivation` is that of a derived table; None: its
+    first step has not ended, or its rows come from elsewhere.
     """
 
     ownership: TableOwnership = field(default_factory=TableOwnership)
@@ -371,6 +385,7 @@ class CopyState:
     reloaded: ReloadRecord | None = None
     shape_changes: list[DecidedChange] = field(default_factory=list)
     earlier_shape_changes: int = 0
+    derivation: Derivation | None = None
 
     def reload_due(self, dataset: ResolvedDataset) -> datetime | None:
         """When the schedule of its dataset asks for a reload, in UTC; in the past: now.
@@ -462,6 +477,7 @@ class CopyState:
             ("stream", DirectPosition),
             ("landed", Reached),
             ("reloaded", ReloadRecord),
+            ("derivation", Derivation),
         ):
             if values.get(name) is not None:
                 values[name] = _part(kind, values[name])

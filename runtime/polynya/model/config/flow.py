@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import Column, ColumnType, Expression, Frozen, Name, Prefix
-from polynya.model.names import HEADER_PREFIX, column_problem, is_name, shown
+from polynya.model.names import is_name, shown
 
 MAX_STEPS: Final = 100
 #: Columns that one list may name, and values that one may hold.
@@ -51,13 +51,6 @@ def _input_name(text: str) -> str:
     return text
 
 
-def _read_column(text: str) -> str:
-    added = text.lower().startswith(HEADER_PREFIX)
-    if problem := column_problem(text.replace("_", "-") if added else text):
-        raise _refuse(problem, "choose another name", "polynya_name")
-    return text
-
-
 def _constant(value: Any) -> Any:
     if not isinstance(value, str | int | float) or value is None:
         raise _refuse("one value is expected here", "write a text, a number, `true` or `false`")
@@ -86,13 +79,7 @@ Constant: TypeAlias = Annotated[
     BeforeValidator(_constant),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
 ]
-#: A column of an input; it may be one that Polynya adds, such as `hdr__timestamp`.
-ReadColumn: TypeAlias = Annotated[
-    str,
-    AfterValidator(_read_column),
-    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 255}),
-]
-Columns: TypeAlias = Annotated[tuple[ReadColumn, ...], Field(min_length=1, max_length=MAX_LISTED)]
+Columns: TypeAlias = Annotated[tuple[Column, ...], Field(min_length=1, max_length=MAX_LISTED)]
 
 
 class NamedStep(Frozen):
@@ -112,7 +99,7 @@ class OneInputStep(NamedStep):
     input: InputName | None = Field(
         default=None,
         description="What is read: an earlier step by its `as`, or a table as `schema.table` or "
-        "`table`. Default: the step before; the first step names its table.",
+        "`table`. Default: the step before; for the first step the only table that there is.",
     )
 
 
@@ -139,7 +126,7 @@ class JoinStep(OneInputStep):
     on: (
         Annotated[
             Annotated[Columns, Tag("columns of both")]
-            | Annotated[dict[ReadColumn, ReadColumn], Tag("left to right")],
+            | Annotated[dict[Column, Column], Tag("left to right")],
             _shape("columns of both", "left to right"),
         ]
         | None
@@ -235,7 +222,7 @@ AGGREGATES: Final = (
 class AggregateStep(OneInputStep):
     """One row for each group of rows."""
 
-    by: tuple[ReadColumn, ...] = Field(
+    by: tuple[Column, ...] = Field(
         default=(),
         max_length=MAX_LISTED,
         description="Columns with the same values in all rows of a group; NULL is a value here. "
@@ -282,7 +269,7 @@ class SelectStep(OneInputStep):
 class RenameStep(OneInputStep):
     """Other names for some columns."""
 
-    columns: dict[ReadColumn, Column] = Field(
+    columns: dict[Column, Column] = Field(
         min_length=1,
         max_length=MAX_LISTED,
         description="`old: new` lines. Columns that are not named keep their names; two columns "
@@ -323,7 +310,7 @@ class DeriveStep(OneInputStep):
 class DedupeSettings(Frozen):
     """Which one of several rows is kept."""
 
-    keys: tuple[ReadColumn, ...] = Field(
+    keys: tuple[Column, ...] = Field(
         default=(),
         max_length=MAX_LISTED,
         description="Rows with the same values in these columns are duplicates; NULL is a value "
@@ -334,7 +321,7 @@ class DedupeSettings(Frozen):
         description="`latest` keeps the row with the greatest values of `order`, `first` the one "
         "with the smallest. Required with `keys`.",
     )
-    order: tuple[ReadColumn, ...] = Field(
+    order: tuple[Column, ...] = Field(
         default=(),
         max_length=100,
         description="Columns by whose values duplicates are ordered. NULL comes after all others. "
@@ -401,7 +388,7 @@ class CleanseStep(OneInputStep):
 class OrderedStep(OneInputStep):
     """What processors have that look at rows before or after."""
 
-    by: tuple[ReadColumn, ...] = Field(
+    by: tuple[Column, ...] = Field(
         default=(),
         max_length=100,
         description="Columns with the same values in rows that belong together. Default: all rows "
@@ -409,8 +396,8 @@ class OrderedStep(OneInputStep):
     )
     order: tuple[
         Annotated[
-            Annotated[ReadColumn, Tag("ascending")]
-            | Annotated[dict[ReadColumn, Literal["asc", "desc"]], Tag("with direction")],
+            Annotated[Column, Tag("ascending")]
+            | Annotated[dict[Column, Literal["asc", "desc"]], Tag("with direction")],
             _shape("ascending", "with direction"),
         ],
         ...,
@@ -463,7 +450,7 @@ class PivotStep(OneInputStep):
     """One row for each group, with a column for each value of a column."""
 
     by: Columns = Field(description="Columns with the same values in all rows of a group.")
-    column: ReadColumn = Field(description="The column whose values become columns.")
+    column: Column = Field(description="The column whose values become columns.")
     values: Annotated[
         Annotated[tuple[Constant, ...], Field(min_length=1, max_length=MAX_LISTED), Tag("values")]
         | Annotated[
@@ -489,7 +476,7 @@ class UnpivotStep(OneInputStep):
     columns: Annotated[
         Annotated[Columns, Tag("columns")]
         | Annotated[
-            dict[ReadColumn, Annotated[str, Field(max_length=_MAX_TEXT)]],
+            dict[Column, Annotated[str, Field(max_length=_MAX_TEXT)]],
             Field(min_length=1, max_length=MAX_LISTED),
             Tag("columns and labels"),
         ],
@@ -509,7 +496,7 @@ class UnpivotStep(OneInputStep):
 class ExplodeStep(OneInputStep):
     """A row for each element of an array."""
 
-    column: ReadColumn = Field(description="The column with the array.")
+    column: Column = Field(description="The column with the array.")
     into: Column | None = Field(
         default=None,
         description="Name of the column with the element, at the place of the array. Default: the "
@@ -533,7 +520,7 @@ class LookupStep(OneInputStep):
     )
     on: Annotated[
         Annotated[Columns, Tag("columns of both")]
-        | Annotated[dict[ReadColumn, ReadColumn], Field(min_length=1), Tag("this to looked up")],
+        | Annotated[dict[Column, Column], Field(min_length=1), Tag("this to looked up")],
         _shape("columns of both", "this to looked up"),
     ] = Field(
         description="Columns that have to be equal: a list where both inputs call them the same, "
@@ -543,7 +530,7 @@ class LookupStep(OneInputStep):
     columns: Annotated[
         Annotated[Columns, Tag("columns")]
         | Annotated[
-            dict[Column, ReadColumn],
+            dict[Column, Column],
             Field(min_length=1, max_length=MAX_LISTED),
             Tag("names and columns"),
         ],
@@ -722,8 +709,7 @@ class FlowStep(Frozen):
         if isinstance(value, dict) and "incremental_filter" in value:
             raise _refuse(
                 _NOT_INCREMENTAL,
-                "write `filter`, which every step obeys; what a step reads is limited to what "
-                "changed in any case",
+                "write `filter`: each step shows what the whole flow returns",
                 "polynya_incremental_filter",
             )
         return value

@@ -41,7 +41,7 @@ from polynya.model.config.layout import PartitionBy, RowRetention, SortBy
 from polynya.model.config.maintenance import Maintenance
 from polynya.model.config.mapping import ColumnSettings, Nested
 from polynya.model.config.schedule import Schedule
-from polynya.model.formats import BUILT_IN, all_rules, is_known
+from polynya.model.formats import BUILT_IN, all_rules, is_landed
 from polynya.model.names import shown
 
 DEFAULT_DELIMITER: Final = ","
@@ -370,7 +370,7 @@ SomeColumns: TypeAlias = bool | Columns
 
 
 def _known_format(value: object) -> object:
-    if is_known(value):
+    if is_landed(value):
         return value
     *names, last = [repr(rules.name) for rules in all_rules()]
     raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names)} or {last}"})

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.derived import TransformTask
 from polynya.model.config.mirror import ConnectedMirror, MirrorTask
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
@@ -15,10 +16,15 @@ from polynya.model.config.transform import StreamingTransform
 #: A task of any kind, as an agent or a run works on it.
 Task: TypeAlias = StorageTask | StreamingLanding | ConnectedCapture | ConnectedMirror
 
-#: A task as its file has it: a transform becomes a storage task, and captures and mirrors
-#: name their connection.
+#: A task as its file has it: transforms become storage tasks, and captures and mirrors name their
+#: connection.
 Written: TypeAlias = (
-    StorageTask | StreamingLanding | StreamingTransform | CaptureLanding | MirrorTask
+    StorageTask
+    | StreamingLanding
+    | StreamingTransform
+    | TransformTask
+    | CaptureLanding
+    | MirrorTask
 )
 
 #: The model of a task file by its `kind`; editors are offered all of them.
@@ -27,5 +33,6 @@ TASK_KINDS: Final[Mapping[str, type[Written]]] = {
     "landing": CaptureLanding,
     "streaming_landing": StreamingLanding,
     "streaming_transform": StreamingTransform,
+    "transform": TransformTask,
     "mirror": MirrorTask,
 }

@@ -138,6 +138,6 @@ FLOW_RESULT_NAME: Final = ErrorEntry(
     title="a column of the result of a flow has a name that a table cannot have",
     message="{step} is the result, and {problem}",
     fix="give it another name with `rename`, or leave it out with `select: {{except: …}}`",
-    page="Steps may read the columns that Polynya adds to a table, such as `hdr__timestamp`. The "
-    "table that the flow makes gets such columns of its own, so its result has none.",
+    page="A name has at most 255 characters, also with the `prefix` of a join, and does not begin "
+    "with `hdr__`: the columns that Polynya adds begin so.",
 )

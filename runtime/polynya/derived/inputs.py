@@ -1,0 +1,92 @@
+"""Which dataset a table in a query is, and what is wrong with the queries of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from polynya.derived.flow import tables_read
+from polynya.derived.tables import parsed_query
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.derived import DerivedTask
+from polynya.model.config.task import resolved
+from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN
+from polynya.model.errors import ConfigError, OperationError
+from polynya.model.formats import rules_of
+from polynya.model.loader import LoadedProject
+from polynya.model.names import shown
+
+
+def dataset_named(
+    name: str, datasets: Iterable[ResolvedDataset], *, where: str, may_grow: bool
+) -> ResolvedDataset | None:
+    """The dataset that a query calls `name`: `schema.table`, or `table` where one alone has it.
+
+    `datasets` are those of the tasks that the query may read. None for a name that nothing has yet
+    where `may_grow` says that a first run finds more.
+
+    Raises OperationError for an unknown or ambiguous name; `where` is the place for the message.
+    """
+    known = {dataset.relations.current: dataset for dataset in datasets}
+    found = {
+        current: dataset
+        for current, dataset in known.items()
+        if name.lower() in {current.lower(), dataset.relations.view.lower()}
+    }
+    if len(found) > 1:
+        raise QUERY_INPUT_UNKNOWN(
+            f"the query reads {shown(name)}, which may be {' or '.join(sorted(found))}",
+            where=where,
+            fix="write the name with its schema",
+        )
+    if not found and not may_grow:
+        near = known if "." in name else {one.relations.view: one for one in known.values()}
+        fix = suggest(name, sorted(near)) or "add its task to `from`"
+        raise QUERY_INPUT_UNKNOWN(where=where, table=shown(name), fix=fix)
+    return next(iter(found.values()), None)
+
+
+def query_errors(project: LoadedProject) -> list[ConfigError]:
+    """What is wrong with the queries of all transforms as far as files tell, one for each place."""
+    errors: dict[str, ConfigError] = {}
+    for task in project.tasks:
+        for error in _errors(project, task) if isinstance(task, DerivedTask) else ():
+            errors.setdefault(error.where or "", error)
+    return list(errors.values())
+
+
+def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
+    finds_more = any(rules_of(read.landing.format).finds_tables for read in task.reads)
+    declared = [resolved(read, dataset) for read in task.reads for dataset in read.datasets]
+    for query in task.queries.values():
+        place = project.where(task.name, *query.path)
+        if query.flow:
+            for name, path in (tables_read(query.flow) or {}).items():
+                place = project.where(task.name, *query.path, *path)
+                yield from _unknown_table(name, declared, place, finds_more=finds_more)
+            continue
+        try:
+            parsed = parsed_query(query.text, place if query.file is None else query.file)
+        except OperationError as error:
+            yield _as_config(error)
+            continue
+        for table in parsed.tables:
+            where = place if query.file is None else f"{query.file}:{table.line}:{table.column}"
+            try:
+                dataset_named(table.name, declared, where=where, may_grow=finds_more)
+            except OperationError as error:
+                yield _as_config(error)
+
+
+def _unknown_table(
+    name: str, declared: Sequence[ResolvedDataset], place: str, *, finds_more: bool
+) -> Iterator[ConfigError]:
+    """The error of a table that a flow names; its columns are known once the table exists."""
+    try:
+        dataset_named(name, declared, where=place, may_grow=finds_more)
+    except OperationError as error:
+        yield _as_config(error)
+
+
+def _as_config(error: OperationError) -> ConfigError:
+    return ConfigError(error.code, error.message, where=error.where, why=error.why, fix=error.fix)

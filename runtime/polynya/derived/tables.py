@@ -1,0 +1,141 @@
+"""The tables that a query names, and the query over other relations in their place.
+
+The text of a user is never written anew by a parser of ours: names in it are replaced, and all
+other characters stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.optimizer.scope import traverse_scope
+
+from polynya.model.error_catalogue.derived import QUERY_REFUSED
+from polynya.model.names import quote, shown
+
+#: Parts of a query that say which state or which share of a table is read.
+_OF_TABLES = ("sample", "version", "when", "changes", "partition", "only")
+
+
+@dataclass(frozen=True, slots=True)
+class TableReference:
+    """A table that a query names, once for each place.
+
+    `name` is `schema.table` or `table`; characters `start` to `end`, the last one not included, are
+    its text. `alias` is what its columns may be qualified with, where the query gives none.
+    """
+
+    name: str
+    start: int
+    end: int
+    line: int
+    column: int
+    alias: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A query, the tables that it names, and stretches of text that qualify them elsewhere."""
+
+    text: str
+    tables: tuple[TableReference, ...]
+    qualifiers: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables, each once, in the order of the text."""
+        return tuple(dict.fromkeys(table.name for table in self.tables))
+
+    def over(self, relations: Mapping[str, str]) -> str:
+        """The text with another relation, by its quoted name, for each table."""
+        edits = [(start, end, "") for start, end in self.qualifiers]
+        for table in self.tables:
+            named = "" if table.alias is None else f" AS {quote(table.alias)}"
+            edits.append((table.start, table.end, f"{relations[table.name]}{named}"))
+        text = self.text
+        for start, end, new in sorted(edits, reverse=True):
+            text = text[:start] + new + text[end:]
+        return text
+
+
+def parsed_query(text: str, where: str) -> ParsedQuery:
+    """Find the tables of a query in Spark's SQL. `where` is the table that it makes, for errors.
+
+    Raises OperationError for a text that is not one `SELECT`, and for a table that is read in part
+    or as of another time.
+    """
+    text = text.strip().removesuffix(";").rstrip()
+    try:
+        statements = sqlglot.parse(text, read="spark")
+    except (SqlglotError, RecursionError) as error:
+        raise QUERY_REFUSED(where=where, reason=_reason(error), fix=_SPELLING) from error
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        raise QUERY_REFUSED(where=where, reason="it is not one `SELECT`", fix=_ONE)
+    query = statements[0]
+    tables = sorted(
+        (_reference(table, where) for table in _tables_of(query)), key=lambda table: table.start
+    )
+    named = {table.name for table in tables}
+    # `shop.users.id`; of `users.address.city` only the text differs.
+    qualifiers = [
+        (schema.meta["start"], table.meta["start"])
+        for column in query.find_all(exp.Column)
+        if (schema := column.args.get("db")) is not None
+        and (table := column.args.get("table")) is not None
+        and f"{schema.name}.{table.name}" in named
+    ]
+    return ParsedQuery(text, tuple(tables), tuple(qualifiers))
+
+
+_SPELLING = "look for a bracket or a quote that is not closed; the SQL is Spark's"
+_ONE = "write one `SELECT`, which may begin with `WITH`, and no second statement"
+
+
+def _reason(error: SqlglotError | RecursionError) -> str:
+    """What the parser says, with the place in the text."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, ParseError) and error.errors:
+        first = error.errors[0]
+        what = str(first.get("description")).removesuffix(".")
+        return f"{what} at line {first.get('line')}, column {first.get('col')} of the query"
+    return str(error).splitlines()[0]
+
+
+def _tables_of(query: exp.Expression) -> list[exp.Table]:
+    """The tables of all parts of a query; names that a `WITH` gives are none."""
+    found: dict[int, exp.Table] = {}
+    own: set[int] = set()
+    for scope in traverse_scope(query):
+        for table in scope.tables:
+            found[id(table)] = table
+            if not table.db and table.name in scope.cte_sources:
+                own.add(id(table))
+    missed = [table for table in query.find_all(exp.Table) if id(table) not in found]
+    return [table for key, table in found.items() if key not in own] + missed
+
+
+def _reference(table: exp.Table, where: str) -> TableReference:
+    parts = table.parts
+    name = ".".join(part.name for part in parts)
+    if any(table.args.get(part) for part in _OF_TABLES):
+        raise QUERY_REFUSED(
+            where=where,
+            reason=f"it reads {shown(name)} in part, or as of another time",
+            fix="name the table alone: each step reads all of its inputs at one snapshot",
+        )
+    first, last = parts[0].meta, parts[-1].meta
+    if not {"start", "end"} <= first.keys() & last.keys() or not isinstance(
+        table.this, exp.Identifier
+    ):
+        raise QUERY_REFUSED(
+            where=where,
+            reason=f"it reads {shown(table.sql('spark'))}, which is not the name of a table",
+            fix="read tables of the tasks in `from` only",
+        )
+    alias = None if table.alias else parts[-1].name
+    return TableReference(name, first["start"], last["end"] + 1, first["line"], first["col"], alias)

@@ -1,0 +1,343 @@
+"""Transforms: tables that follow a query over the tables of other tasks.
+
+A step reads each input at one snapshot. A table that the query reads both itself and through
+another transform is read as that transform has read it, so that the result is the query over one
+state of the inputs.
+
+An input is read again when a commit may have changed its rows. Applies and maintenance change no
+row of a live view, so they cause no step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+from uuid import uuid4
+
+from polynya.derived.flow import compile_flow, tables_read
+from polynya.derived.inputs import dataset_named
+from polynya.derived.schema import DerivedInput
+from polynya.derived.tables import ParsedQuery, parsed_query
+from polynya.engine.context import EngineContext
+from polynya.engine.dataset import OpenTables, WorkingDataset
+from polynya.engine.ledger import ledger_dataset
+from polynya.engine.maintenance import MaintenanceUnit
+from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
+from polynya.lake.copy.recompute import recompute
+from polynya.lake.errors import machine_error
+from polynya.lake.fold.live_views import definitions
+from polynya.lake.read.plans import why_refused
+from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException
+from polynya.lake.spark.session import internal_path
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import Derivation
+from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.derived import DerivedTask
+from polynya.model.config.sources import named_datasets
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.documents.yaml import NodePath, dotted
+from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN, QUERY_REFUSED
+from polynya.model.errors import PolynyaError
+from polynya.model.formats import rules_of
+from polynya.model.names import quote
+from polynya.observe.engine import DerivedTableWaits, RowsDerived
+
+#: Seconds between two looks at the inputs.
+_PAUSE_SECONDS: Final = 1.0
+#: Steps of an input that change no row of its live views.
+_NEUTRAL_STEPS: Final = frozenset(
+    {
+        "takeover",
+        "reload",
+        "reload-begin",
+        "reload-abandon",
+        "rewrite-data-files",
+        "rewrite-position-delete-files",
+        "rewrite_manifests",
+        "expire_changes",
+    }
+)
+
+
+def changes_rows(summary: Mapping[str, Any]) -> bool:
+    """Whether a snapshot of an input, by its summary, may show other rows than its parent."""
+    step = summary.get("polynya.step")
+    if summary.get("operation") == "replace" or step in _NEUTRAL_STEPS:
+        return False
+    # The apply that ends a reload takes in its rows.
+    return step != "apply" or "polynya.reload" in summary
+
+
+def shows_same_rows(metadata: Mapping[str, Any], before: int, now: int) -> bool:
+    """Whether two snapshots of a table surely show the same rows; `before` is the older one.
+
+    `metadata` is that of the table, as Iceberg's specification writes it in JSON.
+    """
+    snapshots = {one["snapshot-id"]: one for one in metadata.get("snapshots", ())}
+    at: int | None = now
+    while at != before:
+        snapshot = snapshots.get(at)
+        if snapshot is None or changes_rows(snapshot.get("summary", {})):
+            return False
+        at = snapshot.get("parent-snapshot-id")
+    return True
+
+
+class DerivedUnit:
+    """Keeps one table up to date with its query."""
+
+    def __init__(self, context: EngineContext, task: DerivedTask, dataset: ResolvedDataset) -> None:
+        self._context, self._task, self._dataset = context, task, dataset
+        self._tables = OpenTables(context, task)
+        self._maintenance = MaintenanceUnit(dataset)
+        self._query = task.query_of(dataset.name)
+        self._name = dataset.relations.current
+        self._inputs: dict[str, DatasetTable] = {}
+        #: Snapshots of inputs that show the rows of the last step.
+        self._same: dict[str, int] = {}
+
+    def step(self, time_slice: TimeSlice) -> StepResult:
+        """Derive the table again if its inputs or its query changed."""
+        with self._tables.in_use(), self._inputs_in_use():
+            table = self._tables.of(self._dataset)
+            result = table.copy_if_allowed(lambda: self._follow(table, time_slice))
+            return self._maintenance.request_if_due(table, result)
+
+    @contextmanager
+    def _inputs_in_use(self) -> Iterator[None]:
+        """Open the inputs anew after a failure."""
+        try:
+            yield
+        except BaseException:
+            self._inputs, self._same = {}, {}
+            raise
+
+    def _follow(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
+        pause = IDLE if time_slice.at_once else StepResult(wait_seconds=_PAUSE_SECONDS)
+        waits_for = self._open_inputs()
+        if waits_for is not None:
+            if self._context.is_news(f"{table.name} waits", waits_for):
+                table.tell(DerivedTableWaits(subject=table.name, table=waits_for))
+            return pause
+        before = table.table.state.copy.derivation
+        snapshots = self._snapshots()
+        if snapshots is None:
+            return StepResult(wait_seconds=_PAUSE_SECONDS)
+        began = self._context.clock.now()
+        derivation = Derivation(self._digest(), snapshots, began.isoformat())
+        if before is not None and self._is_current(before, derivation):
+            return pause
+        if not time_slice.long:
+            return TOO_LONG
+        self._derive(table, derivation)
+        self._same = dict(snapshots)
+        return time_slice.more
+
+    def _derive(self, table: WorkingDataset, derivation: Derivation) -> None:
+        clock = self._context.clock
+        began = clock.monotonic()
+        with self._result(derivation) as rows:
+            try:
+                done = recompute(
+                    table.table,
+                    self._context.applier,
+                    rows,
+                    derivation,
+                    now=clock.now(),
+                )
+            except (PySparkException, Py4JError) as error:
+                raise self._refused(error) from error
+        table.publish(table.table.shape())
+        changed = {} if done.applied is None else done.applied.figures.counts()
+        table.tell(
+            RowsDerived(
+                subject=table.name,
+                rows=done.rows,
+                changes=changed,
+                seconds=round(clock.monotonic() - began, 3),
+            )
+        )
+
+    def _open_inputs(self) -> str | None:
+        """Open the tables that the query names; the first one that has no columns yet, if any.
+
+        Raises OperationError for a table that the transform does not have.
+        """
+        for name in self._names():
+            opened = self._inputs.get(name)
+            if opened is None:
+                dataset = self._dataset_of(name)
+                if dataset is None or not self._exists(dataset):
+                    return name
+                opened = DatasetTable.existing(self._context.spark, dataset)
+                self._inputs[name] = opened
+            else:
+                self._look_again(opened)
+            if opened.state.snapshot is None or not opened.shape().data:
+                return name
+        return None
+
+    def _names(self) -> tuple[str, ...]:
+        """The tables that the query reads, as it names them."""
+        if not self._query.flow:
+            return parsed_query(self._query.text, self._name).names
+        named = tables_read(self._query.flow)
+        if named is not None:
+            return tuple(named)
+        datasets = [one for task in self._task.reads for one in self._datasets(task)[0]]
+        if len(datasets) > 1:
+            raise QUERY_INPUT_UNKNOWN(
+                "the first step of the flow does not say which table it reads",
+                where=self._name,
+                fix="add `input` to it",
+            )
+        return tuple(dataset.relations.current for dataset in datasets)
+
+    def _parsed(self) -> ParsedQuery:
+        """The query over its inputs, which are open: a flow depends on their columns.
+
+        Raises ConfigErrors for a flow that does not fit them.
+        """
+        if not self._query.flow:
+            return parsed_query(self._query.text, self._name)
+        inputs = {
+            name: DerivedInput(
+                name,
+                {column: str(kind) for column, kind in table.shape().data.items()},
+                table.known_keys(),
+            )
+            for name, table in self._inputs.items()
+        }
+        flow = compile_flow(self._query.flow, inputs, self._place)
+        return parsed_query(flow.sql, self._name)
+
+    def _place(self, path: NodePath) -> str:
+        """Where a setting of the flow is, for errors."""
+        return f"{self._name}: {dotted((*self._query.path, *path))}"
+
+    def _look_again(self, table: DatasetTable) -> None:
+        """See the commits of others; the state is read only if there is one."""
+        before = table.state.snapshot
+        table.table.refresh()
+        if table.table.snapshot_id() != before:
+            table.reload()
+
+    def _exists(self, dataset: ResolvedDataset) -> bool:
+        spark = self._context.spark
+        return bool(spark.catalog.tableExists(internal_path(spark, dataset)))
+
+    def _dataset_of(self, name: str) -> ResolvedDataset | None:
+        """The dataset of a name in the query; None for one that its task has not found yet.
+
+        Raises OperationError for an unknown or ambiguous name.
+        """
+        datasets: list[ResolvedDataset] = []
+        finds_more = False
+        for task in self._task.reads:
+            of_task, may_grow = self._datasets(task)
+            datasets += of_task
+            finds_more = finds_more or may_grow
+        return dataset_named(name, datasets, where=self._name, may_grow=finds_more)
+
+    def _datasets(self, task: StorageTask) -> tuple[list[ResolvedDataset], bool]:
+        """The datasets of a task, and whether its first run may still find others."""
+        if not rules_of(task.landing.format).finds_tables:
+            return [resolved(task, dataset) for dataset in task.datasets], False
+        ledger = ledger_dataset(task)
+        if not self._exists(ledger):
+            return [], True
+        members = DatasetTable.existing(self._context.spark, ledger).state.copy.membership.members
+        return list(named_datasets(task, members).values()), True
+
+    def _snapshots(self) -> dict[str, int] | None:
+        """The snapshot at which each input is read, by the name of its internal table.
+
+        None while two transforms that the query reads have read a table at two snapshots: the one
+        that is behind has not followed yet.
+        """
+        newest = {
+            table.dataset.relations.internal: table.state.snapshot
+            for table in self._inputs.values()
+            if table.state.snapshot is not None
+        }
+        read: dict[str, set[int]] = {}
+        for table in self._inputs.values():
+            derivation = table.state.copy.derivation
+            for name, snapshot in (derivation.inputs if derivation is not None else {}).items():
+                read.setdefault(name, set()).add(snapshot)
+        shared = {name: snapshots for name, snapshots in read.items() if name in newest}
+        if any(len(snapshots) > 1 for snapshots in shared.values()):
+            return None
+        return newest | {name: min(snapshots) for name, snapshots in shared.items()}
+
+    def _is_current(self, before: Derivation, now: Derivation) -> bool:
+        """Whether the table shows what the query returns over these snapshots."""
+        if before.query != now.query or before.inputs.keys() != now.inputs.keys():
+            return False
+        for table in self._inputs.values():
+            name = table.dataset.relations.internal
+            known = {before.inputs[name], self._same.get(name)}
+            if now.inputs[name] in known:
+                continue
+            if not shows_same_rows(
+                table.table.metadata(), self._same.get(name, before.inputs[name]), now.inputs[name]
+            ):
+                return False
+            self._same[name] = now.inputs[name]
+        return True
+
+    def _views(self, snapshots: Mapping[str, int] | None = None) -> dict[str, str]:
+        """The Current view of each input, by its name in the query, over its snapshot."""
+        texts = {}
+        for name, table in self._inputs.items():
+            relations = table.dataset.relations
+            place = "input" if snapshots is None else table.table.at(snapshots[relations.internal])
+            texts[name] = definitions(table.dataset, table.shape(), place)[relations.view]
+        return texts
+
+    def _digest(self) -> str:
+        """What the result depends on besides rows: the query, and how its inputs show theirs."""
+        keys = ", ".join(map(quote, self._dataset.events.keys))
+        views = (f"{name}: {view}" for name, view in sorted(self._views().items()))
+        parts = [self._parsed().text, keys, *views]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    @contextmanager
+    def _result(self, derivation: Derivation) -> Iterator[DataFrame]:
+        """What the query returns, while the views of its inputs exist.
+
+        Raises OperationError for a query that does not only read these, or that Spark refuses.
+        """
+        spark, made = self._context.spark, {}
+        try:
+            for name, view in self._views(derivation.inputs).items():
+                made[name] = f"input_{uuid4().hex}"
+                spark.sql(view).createTempView(made[name])
+            text = self._parsed().over({name: quote(view) for name, view in made.items()})
+            refused = why_refused(spark, text, made.values())
+            if refused is not None:
+                raise QUERY_REFUSED(
+                    where=self._name,
+                    reason=refused,
+                    fix="a query only computes from the tables of its transform",
+                )
+            yield spark.sql(text)
+        except (PySparkException, Py4JError) as error:
+            raise self._refused(error) from error
+        finally:
+            for view in made.values():
+                spark.catalog.dropTempView(view)
+
+    def _refused(self, error: PySparkException | Py4JError) -> PolynyaError:
+        """What Spark has against the query, or what the machine did."""
+        fault = machine_error(error)
+        if fault is not None:
+            return fault
+        reason = str(error).strip().splitlines()[0][:500]
+        return QUERY_REFUSED(
+            where=self._name,
+            reason=reason,
+            fix="correct the query; `polynya query` answers the same SQL",
+        )

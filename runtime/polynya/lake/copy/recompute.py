@@ -1,0 +1,208 @@
+"""Bring a derived table up to date: compare what its query returns with Current, commit the rest.
+
+The differences are the events of a reload (`reload.py`), and one commit of the ordinary apply takes
+them in, next to the snapshots of the inputs that the query has read. So history, soft deletes, live
+views, the fence and maintenance are those of every table, and a killed step is done again.
+
+Each step has a place of its own in the order of events: its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from polynya.lake.apply.apply import Applier, ApplyResult
+from polynya.lake.apply.run import ApplyRun, CopyParts
+from polynya.lake.copy.reload import ChangeCriteria, differences
+from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.layout import columns_in_use
+from polynya.lake.spark.api import DataFrame
+from polynya.lake.table.dataset import DatasetTable, change_columns
+from polynya.lake.table.ownership import enter
+from polynya.lake.table.state import CopyState, Derivation, Reloading
+from polynya.model.config.dataset import DELETING, recorded
+from polynya.model.error_catalogue.derived import (
+    COLUMN_CHANGED_TYPE,
+    RESULT_KEYS_WRONG,
+    RESULT_TYPE_REFUSED,
+)
+from polynya.model.error_catalogue.lake import KEYS_CHANGED
+from polynya.model.names import literal, quote, shown
+from polynya.model.promotion import is_in_place, widen
+from polynya.model.types import DataType, TypeSyntaxError, Void, parse_type
+
+#: Digits of the number of a step, which orders its events.
+_DIGITS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """What one step did: rows that the query returned, and the apply, None without differences."""
+
+    rows: int
+    applied: ApplyResult | None
+
+
+def recompute(
+    target: DatasetTable,
+    applier: Applier,
+    result: DataFrame,
+    derivation: Derivation,
+    *,
+    now: datetime,
+) -> Recomputed:
+    """Commit what differs between `result` and Current, and what it was derived from.
+
+    `result` has the rows of the query, all of them. `derivation` names query and snapshots.
+
+    Raises OperationError, and leaves the table as it is: a column has a type that the table cannot
+    hold or take, or the keys do not tell the rows apart. Raises what a commit raises.
+    """
+    keys = target.dataset.events.keys
+    schema = result_schema(target, result)
+    enter(target)
+    _refuse_other_keys(target, keys)
+    empty = _follow_columns(target, schema)
+    target.grow(schema)
+    shape = target.shape(schema | empty, keys)
+    with ApplyRun.of(target, shape) as run:
+        columns = [quote(name) for name in schema]
+        columns += [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items()]
+        rows = run.settle(result.selectExpr(*columns))
+        count = _refuse_wrong_keys(target, rows, keys)
+        following = _state_after(target, schema | empty, keys, derivation)
+        changes = _differences(run, rows, shape, following.reloads, now)
+        if changes.isEmpty():
+            target.commit_copy_state(following, "derive")
+            return Recomputed(count, None)
+        snapshot = target.state.snapshot
+        assert snapshot is not None, "a takeover has made one"
+        parts = CopyParts(
+            changes,
+            target.spark.sql(f"SELECT * FROM {target.table.at(snapshot)} WHERE false"),
+            following,
+            {"polynya.step": "derive", "polynya.rows-derived": str(count)},
+        )
+        applied = applier.apply(target, shape, reason="its inputs changed", now=now, fresh=parts)
+    return Recomputed(count, applied)
+
+
+def result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType]:
+    """Columns of a result in the types of the table.
+
+    Raises OperationError for a type that no table can hold, for one that the column of the table
+    cannot get in place, for two columns of one name, and for keys that the result lacks.
+    """
+    name, known = target.dataset.relations.current, target.known_schema()
+    schema: dict[str, DataType] = {}
+    for field in result.schema.fields:
+        text = field.dataType.simpleString()
+        try:
+            kind = parse_type(text)
+        except TypeSyntaxError:
+            raise RESULT_TYPE_REFUSED(where=name, column=shown(field.name), type=text) from None
+        if isinstance(kind, Void):
+            raise RESULT_TYPE_REFUSED(where=name, column=shown(field.name), type="void")
+        before = known.get(field.name)
+        if before is not None and before != kind:
+            wider = widen(before, kind)
+            if wider is None or not is_in_place(before, wider):
+                raise COLUMN_CHANGED_TYPE(
+                    where=name, column=shown(field.name), now=kind, before=before
+                )
+            kind = wider
+        schema[field.name] = kind
+    folded = [field.name.lower() for field in result.schema.fields]
+    if twice := sorted({one for one in folded if folded.count(one) > 1}):
+        problem = f"the query has more than one column called {shown(twice[0])}"
+        raise RESULT_KEYS_WRONG(where=name, problem=problem, fix="give each an alias of its own")
+    if lacking := [key for key in target.dataset.events.keys if key not in schema]:
+        problem = f"the query has no column called {shown(lacking[0])}, which `keys` names"
+        raise RESULT_KEYS_WRONG(where=name, problem=problem)
+    return schema
+
+
+def _refuse_other_keys(target: DatasetTable, keys: tuple[str, ...]) -> None:
+    """Raise OperationError for keys that are not those of the rows that the table has."""
+    before = target.known_keys()
+    if target.state.copy.derivation is not None and before != keys:
+        raise KEYS_CHANGED(
+            where=target.table.name,
+            dataset=target.dataset.name,
+            old=list(before),
+            new=list(keys),
+        )
+
+
+def _follow_columns(target: DatasetTable, schema: Mapping[str, DataType]) -> dict[str, DataType]:
+    """Drop columns that the query no longer has; return those that a layout needs, as NULL."""
+    known = target.known_schema()
+    gone = [name for name in known if name not in schema]
+    used = columns_in_use(target.table)
+    if drops := [name for name in gone if name not in used]:
+        change_columns(target, {}, drops)
+    return {name: known[name] for name in gone if name in used}
+
+
+def _refuse_wrong_keys(target: DatasetTable, rows: DataFrame, keys: Sequence[str]) -> int:
+    """The number of rows. Raises OperationError unless the keys tell them apart."""
+    named = ", ".join(map(quote, keys))
+    fields = ", ".join(f"{literal(key)}, {quote(key)}" for key in keys)
+    no_key = " OR ".join(f"{quote(key)} IS NULL" for key in keys)
+    counted = rows.selectExpr(
+        "count(*) AS rows",
+        f"count_if({no_key}) AS lacking",
+        f"count(DISTINCT named_struct({fields})) AS n",
+    ).first()
+    assert counted is not None, "an aggregate has a row"
+    where = target.dataset.relations.current
+    if counted["lacking"]:
+        problem = f"{counted['lacking']:,} of {counted['rows']:,} rows have no value in ({named})"
+        raise RESULT_KEYS_WRONG(where=where, problem=problem)
+    if counted["n"] != counted["rows"]:
+        more = counted["rows"] - counted["n"]
+        problem = f"{more:,} of {counted['rows']:,} rows repeat the values of another in ({named})"
+        raise RESULT_KEYS_WRONG(where=where, problem=problem)
+    return int(counted["rows"])
+
+
+def _state_after(
+    target: DatasetTable,
+    schema: Mapping[str, DataType],
+    keys: tuple[str, ...],
+    derivation: Derivation,
+) -> CopyState:
+    """The state after a step: its number, its columns, and what it was derived from."""
+    before = target.state.copy
+    settings = recorded(target.dataset, before.settings, has_rows=before.derivation is not None)
+    return replace(
+        before.with_settings(settings),
+        columns=replace(
+            before.columns,
+            schema={name: str(kind) for name, kind in schema.items()},
+            keys=list(keys),
+        ),
+        position=replace(before.position, copied_at=derivation.until),
+        membership=replace(before.membership, task=target.dataset.task),
+        reloads=before.reloads + 1,
+        derivation=derivation,
+    )
+
+
+def _differences(
+    run: ApplyRun, rows: DataFrame, shape: Shape, number: int, now: datetime
+) -> DataFrame:
+    """The events of one step, settled."""
+    target = run.target
+    step = Reloading(DELETING, 0, now.isoformat(), place=f"{number:0{_DIGITS}d}")
+    names = ", ".join(map(quote, shape.data))
+    loaded = (
+        f"SELECT {names}, CAST(NULL AS TIMESTAMP) AS __ts, true AS __live FROM {run.view(rows)}"
+    )
+    assert target.state.snapshot is not None, "a takeover has made one"
+    table = target.table.at(target.state.snapshot)
+    criteria = ChangeCriteria.of(target.dataset, shape, step)
+    return run.settle(run.sql(differences(shape, table, step, criteria, loaded=loaded)))

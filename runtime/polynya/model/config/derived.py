@@ -1,0 +1,136 @@
+"""A transform as written in `tasks/*.yml`: tables that queries keep over the tables of tasks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from polynya.model.config.engines import EngineSetting
+from polynya.model.config.fields import ClusterName, Column, Frozen, Name, Prefix, Retention, Size
+from polynya.model.config.flow import Flow, FlowStep
+from polynya.model.config.layout import PartitionBy, SortBy
+from polynya.model.config.maintenance import Maintenance
+from polynya.model.config.settings import DeleteMode, FormatVersion, ViewSettings
+from polynya.model.config.task import StorageTask
+
+#: The text of a query, or the file that holds it.
+QueryText: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+
+
+class DerivedDataset(Frozen):
+    """One table of a transform: what its query returns, by its keys."""
+
+    name: Name = Field(description="Name of the view; also names the internal table.")
+    sql: QueryText | None = Field(
+        default=None,
+        description="One `SELECT` in Spark's SQL over the tables of `from`, named as in queries: "
+        "`schema.table`, or `table` where only one of them has this name. Either the text itself, "
+        "or a file of the project's folder `sql`, such as `sql/orders.sql`.",
+    )
+    flow: Flow | None = Field(
+        default=None,
+        description="Instead of `sql`: a list of processors, which become one query.",
+    )
+    keys: tuple[Column, ...] = Field(
+        min_length=1,
+        description="Columns of the query that together tell its rows apart. A row without a "
+        "value for one of them, or two rows with the same values, refuse the result.",
+    )
+    history: bool = Field(
+        default=False, description="Keep every version of every row. Default: false."
+    )
+    delete_mode: DeleteMode = Field(
+        default="hard",
+        description="What happens to rows that the query no longer returns, as for `storage`. "
+        "Default: `hard`.",
+    )
+    partition_by: tuple[PartitionBy, ...] | None = Field(
+        default=None, max_length=8, description="Partition columns or transforms, as for `storage`."
+    )
+    sort_by: tuple[SortBy, ...] | None = Field(
+        default=None, max_length=8, description="Columns by which rows are sorted inside files."
+    )
+    target_file_size: Size | None = Field(
+        default=None, description="Size of data files, as for `storage`."
+    )
+    changes_retention: Retention | None = Field(
+        default=None, description="How long changes of the result are kept, as for `storage`."
+    )
+    format_version: FormatVersion | None = Field(
+        default=None, description="Version of Iceberg's table format, as for `storage`."
+    )
+    maintenance: Maintenance | None = Field(
+        default=None, description="Maintenance of the table, as for `storage`."
+    )
+
+    @model_validator(mode="after")
+    def _has_one_query(self) -> Self:
+        if (self.sql is None) == (self.flow is None):
+            raise PydanticCustomError(
+                "polynya_value",
+                "{message}",
+                {"message": "a dataset needs one of `sql` and `flow`", "fix": "write one of them"},
+            )
+        return self
+
+
+class TransformTask(Frozen):
+    """Keeps tables that queries make of the tables of other tasks."""
+
+    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
+        description="Version of this file's format."
+    )
+    kind: Literal["transform"] = Field(description="Kind of the task.")
+    name: Name = Field(description="Name of the task, unique in the project.")
+    from_: tuple[Name, ...] = Field(
+        alias="from",
+        min_length=1,
+        description="The tasks whose tables the queries may read: of kind `storage`, "
+        "`streaming_transform` or `transform`.",
+    )
+    schema_: Name | None = Field(
+        default=None, alias="schema", description="Schema of the views. Default: the task's name."
+    )
+    prefix: Prefix = Field(
+        default="", description="Prefix of the names of all tables and views of the task."
+    )
+    internal_schema: Name | None = Field(
+        default=None, description="Schema of the internal tables. Default: `<schema>_internal`."
+    )
+    datasets: tuple[DerivedDataset, ...] = Field(min_length=1, description="The tables.")
+    views: ViewSettings = Field(
+        default_factory=ViewSettings, description="Names and columns of the views."
+    )
+    engine: EngineSetting | None = Field(
+        default=None, description="Engine on which an agent runs this task, as for `storage`."
+    )
+    cluster: ClusterName | None = Field(
+        default=None,
+        description="Cluster whose agents run this task. Default: `cluster` of the project.",
+    )
+
+
+class Query(Frozen):
+    """The query of one table: its text or its flow.
+
+    `path` leads to the setting of its task; `file` holds the text, where it is not in the task.
+    """
+
+    path: tuple[str | int, ...]
+    text: str = ""
+    flow: tuple[FlowStep, ...] = ()
+    file: str | None = None
+
+
+class DerivedTask(StorageTask):
+    """A storage task whose rows come from queries. No file says this: a transform becomes one."""
+
+    queries: dict[str, Query] = Field(description="The query of each dataset, by its name.")
+    reads: tuple[StorageTask, ...] = Field(description="The tasks whose tables it may read.")
+    depth: int = Field(description="1 over tasks that read no other tables, else one more.")
+
+    def query_of(self, name: str) -> Query:
+        """The query of a dataset."""
+        return self.queries[name]

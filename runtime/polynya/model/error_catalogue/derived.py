@@ -1,0 +1,90 @@
+"""Errors of transforms (TRF): tables that queries keep over the tables of other tasks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.error_catalogue.entry import ErrorEntry
+from polynya.model.errors import ConfigError, OperationError
+
+_NOT_READ: Final = "nothing was read"
+_RESULT_KEPT: Final = "the table keeps its last result; other tables continue"
+
+TRANSFORM_INPUT_UNKNOWN: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-TRF-070",
+    title="a transform reads a task that has no tables",
+    message="no task with tables is called {task}",
+    page="`from` of a transform names tasks of kind `storage`, `streaming_transform` or "
+    "`transform` of the same project. Where the file of that task has an error of its own, this "
+    "error goes with it.",
+)
+TRANSFORM_CYCLE: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-TRF-071",
+    title="transforms read each other in a circle",
+    message="the transform reads its own result: {path}",
+    fix="take one of these tasks out of `from`",
+    page="A transform may read the tables of other transforms, but not, through them, its own. "
+    "The message has the circle.",
+)
+QUERY_FILE_REFUSED: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-TRF-072",
+    title="the file of a query cannot be read",
+    page="`sql` of a transform is either the text of a query or the name of a file of the "
+    "project's folder `sql`, such as `sql/orders.sql`. Only these files are part of the project, "
+    "so only they reach the configuration bucket.",
+)
+QUERY_REFUSED: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-073",
+    title="the query of a transform is not answered",
+    message="the query is not answered: {reason}",
+    state=_RESULT_KEPT,
+    page="Spark, or the check of its plan, refuses the query. A query is one `SELECT` over tables "
+    "of the tasks in `from`. It calls functions of Spark that only compute, and it names no file "
+    "and no other table.",
+)
+RESULT_KEYS_WRONG: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-074",
+    title="rows of a query cannot be told apart by its keys",
+    message="{problem}",
+    state=_RESULT_KEPT,
+    fix="name columns under `keys` that tell the rows apart, or change the query",
+    page="`keys` of a derived table name columns of its query that are never NULL and that no two "
+    "rows share. Otherwise the query's rows have no identity, and the table could not show all of "
+    "them.",
+)
+RESULT_TYPE_REFUSED: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-075",
+    title="a query has a column that no table can hold",
+    message="column {column} has type {type}, which no table can hold",
+    state=_RESULT_KEPT,
+    fix="cast the column in the query",
+    page="Tables hold the types of the page of data types. A query may also return an interval, a "
+    "time without a date, a variant or only NULLs: `CAST` gives such a column a type of a table.",
+)
+QUERY_INPUT_UNKNOWN: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-076",
+    title="a query reads a table that its transform does not have",
+    message="the query reads {table}, which none of the tasks in `from` has",
+    state=_RESULT_KEPT,
+    page="A query names the tables of the tasks in `from` as other queries do: `schema.table`, or "
+    "`table` where only one of them has this name. Their History and Changes views, and views of "
+    "stored rows, are not among its inputs.",
+)
+COLUMN_CHANGED_TYPE: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-077",
+    title="a column of a query has another type than the table",
+    message="column {column} is {now} in the query and {before} in the table",
+    state=_RESULT_KEPT,
+    fix="cast the column in the query to the type of the table, give it another name, or recreate "
+    "the table with `polynya dataset recreate`",
+    page="A column of a derived table gets a wider type in place, as other tables do. Any other "
+    "change of type would rewrite every row.",
+)

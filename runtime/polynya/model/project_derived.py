@@ -1,0 +1,166 @@
+"""A transform becomes a storage task whose rows come from queries over tables of other tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from polynya.model.config.derived import DerivedDataset, DerivedTask, Query, TransformTask
+from polynya.model.config.fields import Frozen
+from polynya.model.config.settings import Dataset, DatasetSettings, Landing
+from polynya.model.config.task import StorageTask
+from polynya.model.documents.problems import Problem, suggest
+from polynya.model.documents.yaml import read_text
+from polynya.model.error_catalogue.derived import (
+    QUERY_FILE_REFUSED,
+    TRANSFORM_CYCLE,
+    TRANSFORM_INPUT_UNKNOWN,
+)
+from polynya.model.errors import ConfigError
+from polynya.model.formats import QUERY
+from polynya.model.names import relative_path_problem, shown
+
+#: The folder of a project that holds the texts of queries.
+SQL_FOLDER: Final = "sql"
+#: Settings that a dataset of a storage task has under the same name.
+_SAME: Final = (
+    "keys", "history", "delete_mode", "partition_by", "sort_by", "target_file_size",
+    "changes_retention", "format_version", "maintenance",
+)  # fmt: skip
+
+
+def is_query_file(name: str) -> bool:
+    """Whether a file of this name in the folder `sql` holds a query."""
+    return name.endswith(".sql") and not name.startswith(".")
+
+
+def query_files(directory: Path) -> list[Path]:
+    """The files of queries of a project, in name order; none without the folder."""
+    folder = directory / SQL_FOLDER
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if is_query_file(path.name) and path.is_file())
+
+
+def in_order(
+    transforms: Mapping[str, TransformTask], sources: Mapping[str, StorageTask]
+) -> tuple[list[str], dict[str, list[Problem]]]:
+    """Names of the transforms, each after those that it reads, and what is wrong with the others.
+
+    `sources` are the tasks with tables that are no transforms.
+    """
+    order: list[str] = []
+    problems: dict[str, list[Problem]] = {}
+    waiting = dict(transforms)
+    while ready := [
+        name
+        for name, task in waiting.items()
+        if all(read in sources or read in order for read in task.from_)
+    ]:
+        order += ready
+        for name in ready:
+            del waiting[name]
+    for name, task in waiting.items():
+        problems[name] = list(_why_not(task, transforms, sources))
+    return order, problems
+
+
+def _why_not(
+    task: TransformTask,
+    transforms: Mapping[str, TransformTask],
+    sources: Mapping[str, StorageTask],
+) -> Iterator[Problem]:
+    """Yield the inputs that do not exist, and the circle in which a transform reads itself.
+
+    A transform that only reads one with an error has none of its own.
+    """
+    known = sorted({*sources, *transforms} - {task.name})
+    for index, read in enumerate(task.from_):
+        if read not in sources and read not in transforms:
+            error = TRANSFORM_INPUT_UNKNOWN(task=shown(read), fix=suggest(read, known))
+            yield Problem(("from", index), error)
+    circle = _circle(task.name, transforms)
+    if circle:
+        path = " → ".join(circle)
+        yield Problem(("from", task.from_.index(circle[1])), TRANSFORM_CYCLE(path=path))
+
+
+def _circle(name: str, transforms: Mapping[str, TransformTask]) -> list[str]:
+    """The way from a transform through its inputs back to itself; empty without one."""
+    ways = [[name]]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop()
+        task = transforms.get(way[-1])
+        for read in () if task is None else task.from_:
+            if read == name:
+                return [*way, name]
+            if read not in seen:
+                seen.add(read)
+                ways.append([*way, read])
+    return []
+
+
+def as_derived(
+    task: TransformTask,
+    sources: Mapping[str, StorageTask],
+    defaults: DatasetSettings,
+    directory: Path,
+) -> DerivedTask | list[Problem]:
+    """The task as a run has it, or why its queries cannot be read.
+
+    `sources` has every task that it reads, `defaults` are those of the project, and `directory` is
+    its folder.
+    """
+    queries: dict[str, Query] = {}
+    problems: list[Problem] = []
+    for index, dataset in enumerate(task.datasets):
+        path = ("datasets", index, "sql" if dataset.flow is None else "flow")
+        try:
+            queries[dataset.name] = _query(dataset, directory, path)
+        except ConfigError as error:
+            problems.append(Problem(path, error))
+    if problems:
+        return problems
+    reads = [sources[name] for name in dict.fromkeys(task.from_)]
+    return DerivedTask(
+        apiVersion=task.apiVersion,
+        kind="storage",
+        name=task.name,
+        schema_=task.schema_ or task.name,
+        # Not checked: nothing of it lands, and no file may name this format.
+        landing=Landing.model_construct(path=f".transforms/{task.name}", format=QUERY.name),
+        datasets=tuple(_dataset(dataset) for dataset in task.datasets),
+        defaults=DatasetSettings.model_validate(_written(defaults, _SAME[1:])),
+        queries=queries,
+        reads=tuple(reads),
+        depth=1 + max((read.depth for read in reads if isinstance(read, DerivedTask)), default=0),
+        **_written(task, ("prefix", "internal_schema", "views", "engine", "cluster")),
+    )
+
+
+def _dataset(dataset: DerivedDataset) -> Dataset:
+    written = _written(dataset, _SAME)
+    return Dataset.model_validate({"name": dataset.name, "mode": "merge", **written})
+
+
+def _written(settings: Frozen, names: Sequence[str]) -> dict[str, Any]:
+    """Those of the settings that are written, so that defaults stand for all others."""
+    return {name: getattr(settings, name) for name in names if name in settings.model_fields_set}
+
+
+def _query(dataset: DerivedDataset, directory: Path, path: Sequence[str | int]) -> Query:
+    """The query of a dataset. Raises ConfigError for a file that is not the project's."""
+    if dataset.flow is not None:
+        return Query(path=tuple(path), flow=dataset.flow)
+    text = (dataset.sql or "").strip()
+    if not text.endswith(".sql") or any(character.isspace() for character in text):
+        return Query(path=tuple(path), text=dataset.sql or "")
+    folder, _, name = text.rpartition("/")
+    problem = relative_path_problem(text)
+    if problem is None and (folder != SQL_FOLDER or not is_query_file(name)):
+        problem = f"{shown(text)} is not a file of the folder `{SQL_FOLDER}`"
+    if problem is not None:
+        raise QUERY_FILE_REFUSED(problem, fix=f"move it to `{SQL_FOLDER}/`, such as `sql/{name}`")
+    return Query(path=tuple(path), text=read_text(directory / text, text), file=text)

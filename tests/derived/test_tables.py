@@ -1,0 +1,73 @@
+"""The tables that a query names are found, and only their names are replaced."""
+
+from __future__ import annotations
+
+import pytest
+
+from polynya.derived.tables import parsed_query
+from polynya.model.errors import OperationError
+
+
+@pytest.mark.parametrize(
+    ("text", "over"),
+    [
+        ("SELECT id FROM shop.users", "SELECT id FROM `in_0` AS `users`"),
+        ("SELECT u.id FROM shop.`users` u", "SELECT u.id FROM `in_0` u"),
+        (
+            "SELECT shop.users.id FROM shop.users, orders",
+            "SELECT users.id FROM `in_0` AS `users`, `in_1` AS `orders`",
+        ),
+        (
+            "WITH users AS (SELECT * FROM shop.users) SELECT * FROM users",
+            "WITH users AS (SELECT * FROM `in_0` AS `users`) SELECT * FROM users",
+        ),
+        (
+            "SELECT u.home.city FROM a u WHERE EXISTS (SELECT 1 FROM b WHERE b.id = 1)",
+            "SELECT u.home.city FROM `in_0` u WHERE EXISTS (SELECT 1 FROM `in_1` AS `b` WHERE b.id = 1)",
+        ),
+        ("FROM users SELECT id ;", "FROM `in_0` AS `users` SELECT id"),
+        (
+            "SELECT (SELECT max(id) FROM b.c) FROM (((users)))",
+            "SELECT (SELECT max(id) FROM `in_0` AS `c`) FROM (((`in_1` AS `users`)))",
+        ),
+        (
+            "SELECT t.x FROM users LATERAL VIEW explode(tags) t AS x",
+            "SELECT t.x FROM `in_0` AS `users` LATERAL VIEW explode(tags) t AS x",
+        ),
+        ("SELECT 'shop.users' AS text -- FROM x\nFROM y",
+         "SELECT 'shop.users' AS text -- FROM x\nFROM `in_0` AS `y`"),
+        ("SELECT a FROM VALUES (1) AS t(a)", "SELECT a FROM VALUES (1) AS t(a)"),
+    ],
+)  # fmt: skip
+def test_names_of_tables_are_replaced_and_nothing_else(text: str, over: str) -> None:
+    query = parsed_query(text, "sales.x")
+
+    assert query.over({name: f"`in_{at}`" for at, name in enumerate(query.names)}) == over
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT 1; SELECT 2", "it is not one `SELECT`"),
+        ("DROP TABLE users", "it is not one `SELECT`"),
+        ("INSERT INTO a SELECT * FROM b", "it is not one `SELECT`"),
+        ("", "it is not one `SELECT`"),
+        ("SELECT id\nFROM (users", "line 2, column 11 of the query"),
+        ("SELECT '", "Error tokenizing"),
+        ("SELECT * FROM users TABLESAMPLE (5 ROWS)", "`users` in part, or as of another time"),
+        ("SELECT * FROM users VERSION AS OF 3", "`users` in part, or as of another time"),
+        ("SELECT * FROM range(10)", "which is not the name of a table"),
+        ("SELECT * FROM read_files('/etc')", "which is not the name of a table"),
+        ("SELECT " + "(" * 5_000 + "1" + ")" * 5_000, "nested too deeply"),
+    ],
+)
+def test_other_texts_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(OperationError) as refused:
+        parsed_query(text, "sales.x")
+
+    assert refused.value.code == "POLYNYA-TRF-073"
+    assert reason in refused.value.message
+
+
+def test_a_path_in_place_of_a_table_is_a_name_that_no_task_has() -> None:
+    assert parsed_query("SELECT * FROM parquet.`/etc/x`", "t").names == ("parquet./etc/x",)

@@ -1,0 +1,338 @@
+"""A derived table shows what its query returns over its inputs, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from polynya.engine.commands.rebuild import recreate
+from polynya.engine.runner import run_once, units
+from polynya.engine.tasks.derived import changes_rows, shows_same_rows
+from polynya.model.config.derived import DerivedTask, TransformTask
+from polynya.model.config.settings import DatasetSettings
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.errors import PolynyaError
+from polynya.model.project_derived import as_derived
+from polynya.observe.engine import DerivedTableWaits, RowsDerived
+from tests.lab.lab import Feed, Lab, Look, Row, drop, put
+
+
+class Derived(Look):
+    """One derived table of a lab, and its inputs."""
+
+    def __init__(self, lab: Lab, inputs: list[Any], sql: str | None, **settings: Any) -> None:
+        super().__init__(lab)
+        self.inputs, self.sql, self.settings = inputs, sql, {"keys": ["id"], **settings}
+        self.name = f"d{len(lab.events)}_{id(self) % 10_000}"
+
+    @property
+    def task(self) -> DerivedTask:
+        """The task as its file says."""
+        sources = {one.task.name: one.task for one in self.inputs}
+        task = TransformTask.model_validate(
+            {
+                "apiVersion": "polynya/v1",
+                "kind": "transform",
+                "name": f"{self.lab.schema}_{self.name}",
+                "from": list(sources),
+                "schema": self.lab.schema,
+                "datasets": [{"name": self.name, "sql": self.sql, **self.settings}],
+            }
+        )
+        made = as_derived(task, sources, DatasetSettings(), Path())
+        assert isinstance(made, DerivedTask)
+        return made
+
+    @property
+    def dataset(self) -> Any:
+        """See `Look`."""
+        return resolved(self.task, self.task.datasets[0])
+
+    def follow(self) -> None:
+        """Take the steps of a run of this task alone; whatever fails is raised."""
+        context = self.lab.context("never")
+        for failure in run_once(context, units(context, [self.task])).failures.values():
+            raise failure
+
+    def steps(self) -> int:
+        """How many times it was derived."""
+        name = self.dataset.relations.current
+        return sum(isinstance(e, RowsDerived) and e.subject == name for e in self.lab.events)
+
+
+def run_all(lab: Lab, *tasks: StorageTask) -> None:
+    """One run of several tasks, as `polynya run --once` has it."""
+    context = lab.context("never")
+    for failure in run_once(context, units(context, tasks)).failures.values():
+        raise failure
+
+
+@pytest.fixture
+def users(lab: Lab) -> Iterator[Feed]:
+    """People with a city."""
+    feed = lab.feed("users")
+    feed.copy(put(1, 1, name="ann", city="Ulm"), put(2, 2, name="bob", city="Bonn"))
+    yield feed
+
+
+COUNTED = "SELECT city AS id, count(*) AS people FROM users GROUP BY city"
+
+
+def test_it_follows_inserts_updates_and_deletes_that_are_not_applied(lab: Lab, users: Feed) -> None:
+    cities = Derived(lab, [users], COUNTED, history=True)
+
+    cities.follow()
+    assert cities.current("id", "people") == [("Bonn", 1), ("Ulm", 1)]
+
+    users.copy(put(2, 3, name="bob", city="Ulm"), put(3, 4, name="cem", city="Köln"))
+    cities.follow()
+    assert cities.current("id", "people") == [("Köln", 1), ("Ulm", 2)]
+
+    users.copy(drop(1, 5), drop(2, 6), drop(3, 7))
+    cities.follow()
+    assert cities.current("id", "people") == []
+    operations = [row[:3] for row in cities.history("id", "people")]
+    assert sorted(operations, key=repr) == sorted(
+        [
+            ("Bonn", 1, "i"), ("Bonn", 1, "d"), ("Köln", 1, "i"), ("Köln", 1, "d"),
+            ("Ulm", 1, "i"), ("Ulm", 2, "u"), ("Ulm", 2, "d"),
+        ],
+        key=repr,
+    )  # fmt: skip
+
+
+def test_what_shows_the_same_rows_causes_no_step(lab: Lab, users: Feed) -> None:
+    cities = Derived(lab, [users], COUNTED)
+    cities.follow()
+
+    users.apply()
+    cities.follow()
+    cities.follow()
+
+    assert cities.steps() == 1
+    assert cities.stored("changes", "id") == []
+
+
+def test_a_step_without_differences_writes_no_row(lab: Lab, users: Feed) -> None:
+    cities = Derived(lab, [users], COUNTED)
+    cities.follow()
+    before = cities.stored("current", "_file", "_pos")
+
+    users.copy(put(1, 9, name="anna", city="Ulm"))
+    cities.follow()
+
+    assert cities.steps() == 2
+    assert cities.stored("current", "_file", "_pos") == before
+    assert cities.current("id", "people") == [("Bonn", 1), ("Ulm", 1)]
+
+
+def test_an_edited_query_gives_its_rows_and_columns(lab: Lab, users: Feed) -> None:
+    people = Derived(lab, [users], "SELECT id, name FROM users")
+    people.follow()
+
+    people.sql = "SELECT id, upper(name) AS name, city FROM users"
+    people.follow()
+    assert people.current("*") == [(1, "ANN", "Ulm"), (2, "BOB", "Bonn")]
+
+    people.sql = "SELECT id, CAST(length(city) AS BIGINT) AS letters FROM users"
+    people.follow()
+    assert people.current("*") == [(1, 3), (2, 4)]
+
+
+def test_a_new_column_of_an_input_reaches_a_query_of_all(lab: Lab, users: Feed) -> None:
+    people = Derived(lab, [users], "SELECT * FROM users")
+    people.follow()
+
+    users.copy(put(3, 3, name="cem", city="Ulm", age=7))
+    people.follow()
+
+    assert people.current("id", "name", "age") == [
+        (1, "ann", None),
+        (2, "bob", None),
+        (3, "cem", 7),
+    ]
+
+
+#: Query, code and what the message says, of a table of three people with `id` and `name`.
+REFUSED = (
+    ("SELECT CAST(1 AS BIGINT) AS id FROM users", "TRF-074", "2 of 3 rows"),
+    ("SELECT nullif(id, 1) AS id FROM users", "TRF-074", "1 of 3 rows"),
+    ("SELECT id AS key FROM users", "TRF-074", "no column called `id`"),
+    ("SELECT id, name, city AS Name FROM users", "TRF-074", "more than one column"),
+    ("SELECT id, NULL AS nothing FROM users", "TRF-075", "has type void"),
+    ("SELECT id, id AS name FROM users", "TRF-077", "is bigint in the query and string"),
+    ("SELECT id, nme FROM users", "TRF-073", "nme"),
+    ("SELECT id, 1 / (id - 1) AS x FROM users", "TRF-073", "DIVIDE_BY_ZERO"),
+    ("SELECT id, reflect('java.lang.System', 'exit', 1) AS x FROM users", "TRF-073", "reflect"),
+    ("SELECT id FROM orders", "TRF-076", "reads `orders`"),
+    ("SELECT 1 AS id FROM text.`/etc/passwd`", "TRF-076", "`text./etc/passwd`"),
+)
+
+
+def test_a_refused_result_leaves_the_last_one(lab: Lab, users: Feed) -> None:
+    people = Derived(lab, [users], "SELECT id, name FROM users")
+    people.follow()
+    users.copy(put(3, 3, name="cem", city="Ulm"))
+
+    for sql, code, said in REFUSED:
+        people.sql = sql
+        with pytest.raises(PolynyaError) as refused:
+            people.follow()
+        assert refused.value.code == f"POLYNYA-{code}", sql
+        assert said in refused.value.message, sql
+    assert people.current("id", "name") == [(1, "ann"), (2, "bob")]
+
+
+def test_it_waits_for_a_table_that_has_no_columns(lab: Lab) -> None:
+    empty = lab.feed("empty")
+    people = Derived(lab, [empty], "SELECT id FROM empty")
+
+    people.follow()
+    (waits,) = [e for e in lab.events if isinstance(e, DerivedTableWaits)]
+    assert waits.table == "empty"
+
+    empty.copy(put(1, 1))
+    people.follow()
+    assert people.current("id") == [(1,)]
+
+
+def test_a_chain_follows_in_one_run_in_the_order_of_its_inputs(lab: Lab, users: Feed) -> None:
+    first = Derived(lab, [users], COUNTED)
+    second = Derived(
+        lab,
+        [first, users],
+        f"SELECT u.id, c.people FROM users u JOIN {first.name} c ON c.id = u.city",
+    )
+
+    users.land(put(3, 3, name="cem", city="Ulm"))
+    run_all(lab, second.task, first.task, users.task)
+
+    assert second.current("id", "people") == [(1, 2), (2, 1), (3, 2)]
+
+
+def test_a_table_is_read_as_the_transform_between_has_read_it(lab: Lab, users: Feed) -> None:
+    first = Derived(lab, [users], COUNTED)
+    second = Derived(
+        lab,
+        [first, users],
+        f"SELECT u.id, c.people FROM users u LEFT JOIN {first.name} c ON c.id = u.city",
+    )
+    first.follow()
+
+    users.copy(put(3, 3, name="cem", city="Köln"))
+    second.follow()
+    assert second.current("id", "people") == [(1, 1), (2, 1)], "`first` has not seen the third"
+
+    first.follow()
+    second.follow()
+    assert second.current("id", "people") == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_a_flow_follows_its_tables_and_their_columns(lab: Lab, users: Feed) -> None:
+    flow = [
+        {"filter": "city IS NOT NULL"},
+        {"derive": {"columns": {"loud": "upper(name)"}}},
+        {"select": ["id", "loud"]},
+    ]
+    loud = Derived(lab, [users], None, flow=flow)
+    loud.follow()
+    assert loud.current("*") == [(1, "ANN"), (2, "BOB")]
+
+    users.copy(put(3, 3, name="cem"), put(4, 4, name="dan", city="Ulm"), drop(1, 5))
+    loud.follow()
+    assert loud.current("*") == [(2, "BOB"), (4, "DAN")]
+
+    flow[2] = {"select": ["id", "lout"]}
+    with pytest.raises(PolynyaError) as refused:
+        loud.follow()
+    assert "lout" in str(refused.value)
+    assert f"{loud.name}: datasets[0].flow[2]" in str(refused.value)
+
+
+def test_soft_deletes_recreation_and_other_keys(lab: Lab, users: Feed) -> None:
+    people = Derived(lab, [users], "SELECT id, name FROM users", delete_mode="soft")
+    people.follow()
+    users.copy(drop(1, 5))
+    people.follow()
+    assert people.current("id", "hdr__deleted") == [(1, True), (2, False)]
+
+    people.settings["keys"] = ["name"]
+    with pytest.raises(PolynyaError) as refused:
+        people.follow()
+    assert "keys" in refused.value.message
+
+    recreate(lab.context(), people.task, [people.dataset], whole_task=True)
+    people.follow()
+    assert people.current("id", "name") == [(2, "bob")]
+
+
+def test_it_shows_what_another_engine_answers_for_each_of_many_changes(lab: Lab) -> None:
+    users = lab.feed("users")
+    orders = lab.feed("orders", task={"name": f"{lab.schema}_orders"})
+    sql = (
+        "SELECT u.id, u.city, coalesce(sum(o.amount), 0) AS total, count(o.id) AS orders "
+        "FROM users u LEFT JOIN orders o ON o.user_id = u.id GROUP BY u.id, u.city"
+    )
+    spent = Derived(lab, [users, orders], sql)
+    batches: list[tuple[list[Any], list[Any]]] = [
+        ([put(1, 1, city="Ulm"), put(2, 2, city="Bonn")], [put(1, 1, user_id=1, amount=5)]),
+        ([], [put(2, 2, user_id=1, amount=7), put(1, 3, user_id=2, amount=5)]),
+        ([drop(1, 4)], [put(3, 4, user_id=9, amount=1)]),
+        # Late: older than what is there.
+        ([put(2, 1, city="Rom"), put(9, 5, city="Oslo")], [drop(2, 1), drop(1, 9)]),
+    ]
+    for of_users, of_orders in batches:
+        for feed, records in ((users, of_users), (orders, of_orders)):
+            if records:
+                feed.copy(*records)
+        spent.follow()
+
+        assert spent.current("id", "city", "total", "orders") == answered(sql, users, orders)
+
+
+def answered(sql: str, *feeds: Feed) -> list[Row]:
+    """The rows of a query over the Current views, by DuckDB."""
+    with duckdb.connect() as database:
+        for feed in feeds:
+            relations = feed.dataset.relations
+            rows = feed.lab.spark.sql(f"SELECT * FROM {relations.schema}.{relations.view}")
+            database.register(feed.name, rows.toArrow())
+        found = database.sql(sql).fetchall()
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("summary", "changes"),
+    [
+        ({"operation": "append", "polynya.step": "copy"}, True),
+        ({"operation": "overwrite", "polynya.step": "copy", "polynya.reason": "truncate"}, True),
+        ({"operation": "append", "polynya.step": "load"}, True),
+        ({"operation": "overwrite", "polynya.step": "derive"}, True),
+        ({"operation": "overwrite", "polynya.step": "apply"}, False),
+        ({"operation": "overwrite", "polynya.step": "apply", "polynya.reload": "x"}, True),
+        ({"operation": "overwrite", "polynya.step": "takeover"}, False),
+        ({"operation": "append", "polynya.step": "reload"}, False),
+        ({"operation": "overwrite", "polynya.step": "expire_rows"}, True),
+        ({"operation": "overwrite", "polynya.step": "recreate"}, True),
+        ({"operation": "replace"}, False),
+        ({"operation": "append"}, True),
+        ({}, True),
+    ],
+)
+def test_which_commits_may_change_the_rows_of_an_input(
+    summary: dict[str, str], changes: bool
+) -> None:
+    assert changes_rows(summary) is changes
+
+
+def test_an_expired_snapshot_between_counts_as_a_change() -> None:
+    apply = {"summary": {"operation": "overwrite", "polynya.step": "apply"}}
+    third = {"snapshot-id": 3, "parent-snapshot-id": 2, **apply}
+    second = {"snapshot-id": 2, "parent-snapshot-id": 1, **apply}
+
+    assert shows_same_rows({"snapshots": [third, second]}, 1, 3)
+    assert not shows_same_rows({"snapshots": [third]}, 1, 3)
