@@ -73,7 +73,7 @@ def test_the_picture_is_whole_and_its_boxes_do_not_overlap() -> None:
 
 def test_names_from_outside_are_only_text() -> None:
     tables = {"t": Table({'<script>"&\x1b[31m': "int", "b": "int"}, keys=("b",))}
-    compiled = flow_of("flow:\n  - {dedupe: {input: t}}\n", tables)
+    compiled = flow_of("flow:\n  - {select: {input: t, columns: [b]}}\n", tables)
 
     picture = flow_svg(compiled, '"><script>')
 

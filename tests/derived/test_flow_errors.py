@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.derived.flow import MAX_COLUMNS, compile_flow
+from polynya.derived.flow import MAX_COLUMNS, compile_flow, tables_read
 from polynya.derived.schema import DerivedInput
 from polynya.model.config.flow import FlowStep
 from polynya.model.errors import ConfigErrors
@@ -101,6 +101,7 @@ def test_an_incremental_filter_is_refused_by_name() -> None:
 
 def test_inputs_have_to_be_there() -> None:
     assert "the first step does not say which table it reads" in only('filter: "true"')
+    assert errors_of(flow('filter: "true"'), {"t": Table({"a": "int"})}) == []
     error = only("select: {input: poeple, columns: [born]}")
     assert error.startswith(f"TRF-042 {FILE}:2:14: step 1 (`select`) reads `poeple`, which is")
     assert "did you mean" in error
@@ -108,6 +109,23 @@ def test_inputs_have_to_be_there() -> None:
         flow('filter: {input: x, condition: "true"}', "dedupe: {input: visits, as: x}"), TABLES
     )
     assert "move that step up" in later[0]
+
+
+def test_the_tables_of_a_flow_are_known_without_their_columns() -> None:
+    steps = [
+        {"select": {"input": "a", "columns": ["x"], "as": "b"}},
+        {"union": {"inputs": ["B", "c.d", "a"]}},
+        {"lookup": {"from": "e", "on": ["x"], "columns": ["y"]}},
+    ]
+
+    found = tables_read([FlowStep.model_validate(step) for step in steps])
+
+    assert found == {
+        "a": (0, "select", "input"),
+        "c.d": (1, "union", "inputs", 1),
+        "e": (2, "lookup", "from"),
+    }
+    assert tables_read([FlowStep.model_validate({"filter": "x"})]) is None
 
 
 def test_a_table_name_that_two_schemas_have_is_written_whole() -> None:
@@ -136,6 +154,31 @@ def test_a_step_that_nothing_reads_is_an_error() -> None:
     assert [error.partition(";")[0] for error in errors] == [
         f"TRF-051 {FILE}:2:5: no later step reads `lost`"
     ]
+
+
+def test_a_later_default_input_does_not_read_earlier_steps() -> None:
+    text = flow(
+        "dedupe: {input: visits, as: lost}",
+        "select: {input: people, columns: [born]}",
+        'filter: "born IS NULL"',
+    )
+
+    [error] = errors_of(text, TABLES)
+
+    assert "no later step reads `lost`" in error
+
+
+def test_a_column_with_other_values_is_a_key_no_longer() -> None:
+    rest = "dedupe: {keys: [first_name], keep: first, order: [person_id]}"
+
+    assert errors_of(flow("select: {input: people, except: [tags]}", rest), TABLES) == []
+    for change in (
+        'derive: {columns: {person_id: "1"}}',
+        "fill_missing: {values: {person_id: 1}}",
+        "join: {with: visits, on: [person_id]}",
+    ):
+        found = errors_of(flow("select: {input: people, except: [tags]}", change, rest), TABLES)
+        assert [error[:7] for error in found] == ["TRF-046"]
 
 
 @pytest.mark.parametrize(
@@ -178,6 +221,15 @@ def test_what_has_no_meaning_is_refused(step: str, code: str, message: str) -> N
 
     assert any(f"{code} {FILE}:2:" in one for one in found), found
     assert any(message in one for one in found), found
+
+
+def test_names_of_the_result_are_those_of_a_table() -> None:
+    tables = {"a": Table({"k": "int"}), "b": Table({"k": "int", "n" * 255: "int"})}
+
+    [error] = errors_of(flow("join: {input: a, with: b, on: [k], prefix: p_}"), tables)
+
+    assert error.startswith(f"TRF-054 {FILE}:2:5: step `join_1` is the result, and column name")
+    assert "longer than 255 characters" in error
 
 
 def test_a_union_refuses_types_that_would_change_values() -> None:
@@ -240,7 +292,7 @@ def test_sizes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     small = {"select": {"input": "t", "columns": ["c0"], "as": "s0"}}
     doubled = [{"union": {"inputs": [f"s{n}", f"s{n}"], "as": f"s{n + 1}"}} for n in range(12)]
     assert "100 steps" in limit(*[{"filter": "c0 = 1"}] * 101)
-    assert "5,000 columns" in limit({"derive": {"columns": {"d": "c0"}}})
+    assert "5,000 columns" in limit({"derive": {"input": "t", "columns": {"d": "c0"}}})
     assert "1,000 readings" in limit(small, *doubled)
-    filters = [{"filter": "c0 = 1"}] * 10
-    assert "300,000 characters" in limit(*filters)
+    copy = {"select": {"input": "t", "except": ["c1"]}}
+    assert "300,000 characters" in limit(copy, *[{"filter": "c0 = 1"}] * 10)

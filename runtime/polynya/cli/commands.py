@@ -92,6 +92,7 @@ COMMANDS: Final = (
     _command("history", "history:history", "Show every event and version of one record."),
     _command("quarantine", "quarantine:app", "Rejected records: list, show, replay."),
     _command("mirror", "mirror:app", "Mirrors in other warehouses: status, SQL, set-up."),
+    _command("flow", "flow:app", "Flows of transforms: steps, columns, SQL, a picture."),
     _command("dataset", "tables:app", "Suspend or resume one dataset."),
     _command("rebuild", "tables:rebuild", "Rebuild tables from the events they keep."),
     _command("maintain", "tables:maintain", "Maintain tables now, or show why not."),

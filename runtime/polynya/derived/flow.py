@@ -43,14 +43,16 @@ from polynya.model.config.flow import (
     WindowStep,
 )
 from polynya.model.documents.problems import suggest
+from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.flows import (
     FLOW_INPUT_UNKNOWN,
+    FLOW_RESULT_NAME,
     FLOW_STEP_NAME_TAKEN,
     FLOW_STEP_UNUSED,
     FLOW_TOO_LARGE,
 )
 from polynya.model.errors import ConfigError, ConfigErrors
-from polynya.model.names import folded, quote, quote_path, shown
+from polynya.model.names import column_problem, folded, quote, quote_path, shown
 
 MAX_COLUMNS: Final = 5_000
 MAX_CHARACTERS: Final = 1_000_000
@@ -108,21 +110,6 @@ class _Source:
     step: int | None = None
 
 
-def tables_read(steps: Sequence[FlowStep]) -> tuple[str, ...] | None:
-    """The tables that a flow names, each once; None if its first step names none."""
-    made: set[str] = set()
-    names: dict[str, None] = {}
-    for number, step in enumerate(steps):
-        for _, name in _reads(step.settings):
-            if name is None and not number:
-                return None
-            if name is not None and folded(name) not in made:
-                names[name] = None
-        if step.settings.as_ is not None:
-            made.add(folded(step.settings.as_))
-    return tuple(names)
-
-
 def compile_flow(
     steps: Sequence[FlowStep], inputs: Mapping[str, DerivedInput], where: Place
 ) -> CompiledFlow:
@@ -134,12 +121,31 @@ def compile_flow(
         where: `file:line:col` of a path below the flow, such as `(2, "filter", "condition")`.
 
     Raises:
-        ConfigErrors: everything that is wrong: POLYNYA-TRF-040 to -053, and what expressions raise.
+        ConfigErrors: everything that is wrong: POLYNYA-TRF-040 to -054, and what expressions raise.
             A step that reads a wrong one is not looked at.
     """
     if len(steps) > MAX_STEPS:
         raise ConfigErrors([FLOW_TOO_LARGE(where=where(()), limit=f"{MAX_STEPS} steps")])
     return _Compiler(steps, inputs, where).compiled()
+
+
+def tables_read(steps: Sequence[FlowStep]) -> dict[str, NodePath] | None:
+    """The tables that a flow names, as it writes them, each with the path of its first place.
+
+    None if its first step reads the only one there is. A name that an earlier step has is that
+    step.
+    """
+    found: dict[str, NodePath] = {}
+    named: set[str] = set()
+    for number, step in enumerate(steps):
+        for keys, name in _reads(step.settings):
+            if name is None and not number:
+                return None
+            if name is not None and folded(name) not in named:
+                found.setdefault(name, (number, step.processor, *keys))
+        if step.settings.as_ is not None:
+            named.add(folded(step.settings.as_))
+    return found
 
 
 class _Compiler:
@@ -157,8 +163,9 @@ class _Compiler:
         }
         self._inputs = {one.name: one for one in inputs.values()}
         self._aliases = {folded(name): one.name for name, one in inputs.items()}
-        #: Steps so far by the folded name; None for a step with an error.
-        self._named: dict[str, _Source | None] = {}
+        #: Numbers of steps so far by their folded names.
+        self._named: dict[str, int] = {}
+        #: None for a step with an error.
         self._made: list[_Source | None] = []
         self._read: set[int] = set()
         self._used: dict[str, None] = {}
@@ -182,8 +189,9 @@ class _Compiler:
                 source = _Source(FlowRelation(name, lines, result.schema), readings, number)
             self._made.append(source)
             if step.settings.as_ is not None:
-                self._named[folded(name)] = source
+                self._named[folded(name)] = number
         self._unused(names)
+        self._result_names(names[-1])
         if self._errors:
             raise ConfigErrors(self._errors)
         inputs = tuple(self._inputs[name] for name in self._used)
@@ -235,7 +243,7 @@ class _Compiler:
         return None if result is None or scope.errors else (result, sound)
 
     def _source(
-        self, number: int, scope: FlowStepScope, written: str | None, keys: tuple[str | int, ...]
+        self, number: int, scope: FlowStepScope, written: str | None, keys: NodePath
     ) -> _Source | None:
         """What a step reads; None if it is unknown or wrong."""
         if written is None:
@@ -254,40 +262,32 @@ class _Compiler:
             return None
         name = folded(written)
         if name in self._named:
-            source = self._named[name]
-            before = [
-                index
-                for index, step in enumerate(self._steps[:number])
-                if step.settings.as_ is not None and folded(step.settings.as_) == name
-            ]
-            self._read.update(before)
-            return source
+            before = self._named[name]
+            self._read.add(before)
+            return self._made[before]
         found = [one for one in self._tables if name in _parts(one)]
         if name in self._aliases:
             found = [self._aliases[name]]
         if len(found) == 1:
             return self._table(found[0])
-        where = scope.where(*keys)
+        scope.errors.append(self._unknown(number, scope, written, found, scope.where(*keys)))
+        return None
+
+    def _unknown(
+        self, number: int, scope: FlowStepScope, written: str, found: Sequence[str], where: str
+    ) -> ConfigError:
+        """The error of a name that is nothing that the step can read, or several tables."""
         if found:
             message = f"{scope.label} reads {shown(written)}, which may be {' or '.join(found)}"
-            qualified = "write the name with its schema"
-            scope.errors.append(FLOW_INPUT_UNKNOWN(message, where=where, fix=qualified))
-            return None
-        later = [
-            step.settings.as_
-            for step in self._steps[number:]
-            if step.settings.as_ is not None and folded(step.settings.as_) == name
-        ]
-        steps = [step.settings.as_ for step in self._steps[:number] if step.settings.as_]
-        fix: str | None = (
-            "move that step up: a step reads only those before it"
-            if later
-            else suggest(written, [*steps, *self._tables])
-        )
-        scope.errors.append(
-            FLOW_INPUT_UNKNOWN(where=where, step=scope.label, name=shown(written), fix=fix)
-        )
-        return None
+            fix: str | None = "write the name with its schema"
+            return FLOW_INPUT_UNKNOWN(message, where=where, fix=fix)
+        names = [step.settings.as_ for step in self._steps]
+        earlier = [name for name in names[:number] if name is not None]
+        if any(name and folded(name) == folded(written) for name in names[number:]):
+            fix = "move that step up: a step reads only those before it"
+        else:
+            fix = suggest(written, [*earlier, *self._tables])
+        return FLOW_INPUT_UNKNOWN(where=where, step=scope.label, name=shown(written), fix=fix)
 
     def _table(self, name: str) -> _Source:
         self._used[name] = None
@@ -313,13 +313,23 @@ class _Compiler:
                 where = self._where((number, step.processor))
                 self._errors.append(FLOW_STEP_UNUSED(where=where, step=shown(names[number])))
 
+    def _result_names(self, name: str) -> None:
+        """Collect an error for each column of the result whose name no table can have."""
+        result = self._made[-1]
+        number = len(self._steps) - 1
+        where = self._where((number, self._steps[number].processor))
+        for column in () if result is None else result.relation.schema.names:
+            if (problem := column_problem(column)) is not None:
+                step = f"step {shown(name)}"
+                self._errors.append(FLOW_RESULT_NAME(where=where, step=step, problem=problem))
+
 
 def _parts(name: str) -> set[str]:
     """How a table may be called: with its schema and without."""
     return {folded(name), folded(name.rpartition(".")[2])}
 
 
-def _reads(settings: Processor) -> list[tuple[tuple[str | int, ...], str | None]]:
+def _reads(settings: Processor) -> list[tuple[NodePath, str | None]]:
     """What a step reads: the setting, and the name in it; None for the step before."""
     match settings:
         case UnionStep():

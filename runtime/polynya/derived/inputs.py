@@ -8,7 +8,6 @@ from polynya.derived.flow import tables_read
 from polynya.derived.tables import parsed_query
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
-from polynya.model.config.flow import FlowStep
 from polynya.model.config.task import resolved
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN
@@ -62,7 +61,9 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
     for query in task.queries.values():
         place = project.where(task.name, *query.path)
         if query.flow:
-            yield from _errors_of_flow(query.flow, declared, place, finds_more=finds_more)
+            for name, path in (tables_read(query.flow) or {}).items():
+                place = project.where(task.name, *query.path, *path)
+                yield from _unknown_table(name, declared, place, finds_more=finds_more)
             continue
         try:
             parsed = parsed_query(query.text, place if query.file is None else query.file)
@@ -77,19 +78,14 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
                 yield _as_config(error)
 
 
-def _errors_of_flow(
-    flow: Sequence[FlowStep],
-    declared: Sequence[ResolvedDataset],
-    place: str,
-    *,
-    finds_more: bool,
+def _unknown_table(
+    name: str, declared: Sequence[ResolvedDataset], place: str, *, finds_more: bool
 ) -> Iterator[ConfigError]:
-    """Unknown tables. Columns are known once the tables exist, and are checked then."""
-    for name in tables_read(flow) or ():
-        try:
-            dataset_named(name, declared, where=place, may_grow=finds_more)
-        except OperationError as error:
-            yield _as_config(error)
+    """The error of a table that a flow names; its columns are known once the table exists."""
+    try:
+        dataset_named(name, declared, where=place, may_grow=finds_more)
+    except OperationError as error:
+        yield _as_config(error)
 
 
 def _as_config(error: OperationError) -> ConfigError:

@@ -185,7 +185,7 @@ class DerivedUnit:
             return parsed_query(self._query.text, self._name).names
         named = tables_read(self._query.flow)
         if named is not None:
-            return named
+            return tuple(named)
         datasets = [one for task in self._task.reads for one in self._datasets(task)[0]]
         if len(datasets) > 1:
             raise QUERY_INPUT_UNKNOWN(

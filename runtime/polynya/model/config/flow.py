@@ -99,7 +99,7 @@ class OneInputStep(NamedStep):
     input: InputName | None = Field(
         default=None,
         description="What is read: an earlier step by its `as`, or a table as `schema.table` or "
-        "`table`. Default: the step before.",
+        "`table`. Default: the step before; for the first step the only table that there is.",
     )
 
 

@@ -132,3 +132,21 @@ FLOW_SIDE_MISSING: Final = ErrorEntry(
     fix="write `left.{name}` or `right.{name}`",
     page="In `condition` of a join every column begins with `left.` or `right.`.",
 )
+FLOW_RESULT_NAME: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-TRF-054",
+    title="a column of the result of a flow has a name that a table cannot have",
+    message="{step} is the result, and {problem}",
+    fix="give it another name with `rename`, or leave it out with `select: {{except: …}}`",
+    page="A name has at most 255 characters, also with the `prefix` of a join, and does not begin "
+    "with `hdr__`: the columns that Polynya adds begin so.",
+)
+FLOW_TABLE_EMPTY: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-TRF-055",
+    title="a table of a flow has no columns yet",
+    message="{table} has no columns yet",
+    fix="run its task first: `polynya run --once`",
+    page="The columns of a table come from its first records. Until then a flow over it cannot be "
+    "checked or shown; a run of the transform waits for the table.",
+)

@@ -1,0 +1,111 @@
+"""`polynya flow show`: the flow of a transform over the columns that its tables have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from polynya.cli.flow import compiled, task_of
+from polynya.cli.main import main
+from polynya.derived.flow import CompiledFlow
+from polynya.derived.schema import DerivedInput
+from polynya.model.errors import PolynyaError
+from polynya.model.loader import load_project
+from tests.projects import PROJECT, USERS
+
+SALES = """\
+apiVersion: polynya/v1
+kind: transform
+name: sales
+from: [users]
+datasets:
+  - name: people
+    keys: [userId]
+    flow:
+      - filter: {input: users, condition: "city IS NOT NULL"}
+      - select: [userId, city]
+  - name: cities
+    keys: [city]
+    sql: SELECT DISTINCT city FROM users WHERE city IS NOT NULL
+"""
+USERS_TABLE = {
+    "shop.users": DerivedInput("shop.users", {"userId": "bigint", "city": "string"}, ("userId",))
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project with a transform."""
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "polynya.yml").write_text(PROJECT)
+    (tmp_path / "tasks" / "users.yml").write_text(USERS)
+    (tmp_path / "tasks" / "sales.yml").write_text(SALES)
+    return tmp_path
+
+
+def flow(folder: Path, tables: Mapping[str, DerivedInput | None] = USERS_TABLE) -> CompiledFlow:
+    project = load_project(folder)
+    task, name = task_of(project, "sales.people")
+    return compiled(project, task, name, tables)
+
+
+def test_a_flow_is_compiled_over_the_tables_of_its_transform(folder: Path) -> None:
+    assert dict(flow(folder).columns) == {"userId": "bigint", "city": "string"}
+
+
+def test_an_error_has_its_place_in_the_file(folder: Path) -> None:
+    path = folder / "tasks" / "sales.yml"
+    path.write_text(SALES.replace("[userId, city]", "[userId, town]"))
+
+    with pytest.raises(PolynyaError) as caught:
+        flow(folder)
+
+    assert "tasks/sales.yml:10:26: step 2 (`select`) names `town`" in str(caught.value)
+
+
+def test_a_table_without_columns_is_named(folder: Path) -> None:
+    with pytest.raises(PolynyaError) as caught:
+        flow(folder, {"shop.users": None})
+
+    assert str(caught.value).startswith("tasks/sales.yml:9:18: `shop.users` has no columns yet")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sales.cities", "`sales.cities` has no flow; allowed here: sales.people"),
+        ("sales.peple", "`sales.peple` is not a dataset of a transform; did you mean"),
+        ("shop.users", "is not a dataset of a transform"),
+    ],
+)
+def test_other_names_are_refused(folder: Path, name: str, message: str) -> None:
+    with pytest.raises(PolynyaError) as caught:
+        task_of(load_project(folder), name)
+
+    assert message in str(caught.value)
+
+
+def test_the_command_shows_each_form(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("polynya.cli.flow._tables", lambda *_: USERS_TABLE)
+
+    def shown(form: str) -> str:
+        assert main(["flow", "show", "sales.people", "-o", form, "-p", str(folder)]) == 0
+        return capsys.readouterr().out
+
+    assert "select_2    select  ← filter_1" in shown("text")
+    assert shown("svg").startswith("<svg ")
+    assert shown("sql").startswith("WITH `filter_1` AS (")
+    assert json.loads(shown("json"))["steps"][1]["name"] == "select_2"
+
+
+def test_a_project_that_has_not_run_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["flow", "show", "sales.people", "-p", str(folder)]) == 1
+
+    assert "has no tables yet" in capsys.readouterr().err
