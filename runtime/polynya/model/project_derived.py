@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from polynya.model.config.derived import DerivedDataset, DerivedTask, Query, TransformTask
+from polynya.model.config.derived import DerivedDataset, DerivedQuery, DerivedTask, TransformTask
 from polynya.model.config.fields import Frozen
 from polynya.model.config.settings import Dataset, DatasetSettings, Landing
 from polynya.model.config.task import StorageTask
@@ -113,7 +113,7 @@ def as_derived(
     `sources` has every task that it reads, `defaults` are those of the project, and `directory` is
     its folder.
     """
-    queries: dict[str, Query] = {}
+    queries: dict[str, DerivedQuery] = {}
     problems: list[Problem] = []
     for index, dataset in enumerate(task.datasets):
         path = ("datasets", index, "sql" if dataset.flow is None else "flow")
@@ -150,17 +150,17 @@ def _written(settings: Frozen, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in names if name in settings.model_fields_set}
 
 
-def _query(dataset: DerivedDataset, directory: Path, path: Sequence[str | int]) -> Query:
+def _query(dataset: DerivedDataset, directory: Path, path: Sequence[str | int]) -> DerivedQuery:
     """The query of a dataset. Raises ConfigError for a file that is not the project's."""
     if dataset.flow is not None:
-        return Query(path=tuple(path), flow=dataset.flow)
+        return DerivedQuery(path=tuple(path), flow=dataset.flow)
     text = (dataset.sql or "").strip()
     if not text.endswith(".sql") or any(character.isspace() for character in text):
-        return Query(path=tuple(path), text=dataset.sql or "")
+        return DerivedQuery(path=tuple(path), text=dataset.sql or "")
     folder, _, name = text.rpartition("/")
     problem = relative_path_problem(text)
     if problem is None and (folder != SQL_FOLDER or not is_query_file(name)):
         problem = f"{shown(text)} is not a file of the folder `{SQL_FOLDER}`"
     if problem is not None:
         raise QUERY_FILE_REFUSED(problem, fix=f"move it to `{SQL_FOLDER}/`, such as `sql/{name}`")
-    return Query(path=tuple(path), text=read_text(directory / text, text), file=text)
+    return DerivedQuery(path=tuple(path), text=read_text(directory / text, text), file=text)

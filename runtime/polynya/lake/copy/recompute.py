@@ -31,7 +31,7 @@ from polynya.model.error_catalogue.derived import (
 )
 from polynya.model.error_catalogue.lake import KEYS_CHANGED
 from polynya.model.names import literal, quote, shown
-from polynya.model.promotion import is_in_place, widen
+from polynya.model.promotion import is_in_place
 from polynya.model.types import DataType, TypeSyntaxError, Void, parse_type
 
 #: Digits of the number of a step, which orders its events.
@@ -69,7 +69,7 @@ def recompute(
     target.grow(schema)
     shape = target.shape(schema | empty, keys)
     with ApplyRun.of(target, shape) as run:
-        columns = [quote(name) for name in schema]
+        columns = [f"CAST({quote(n)} AS {kind}) AS {quote(n)}" for n, kind in schema.items()]
         columns += [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items()]
         rows = run.settle(result.selectExpr(*columns))
         count = _refuse_wrong_keys(target, rows, keys)
@@ -108,12 +108,13 @@ def result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType
             raise RESULT_TYPE_REFUSED(where=name, column=shown(field.name), type="void")
         before = known.get(field.name)
         if before is not None and before != kind:
-            wider = widen(before, kind)
-            if wider is None or not is_in_place(before, wider):
+            if is_in_place(kind, before):
+                # An expression became narrower; the column holds its values.
+                kind = before
+            elif not is_in_place(before, kind):
                 raise COLUMN_CHANGED_TYPE(
                     where=name, column=shown(field.name), now=kind, before=before
                 )
-            kind = wider
         schema[field.name] = kind
     folded = [field.name.lower() for field in result.schema.fields]
     if twice := sorted({one for one in folded if folded.count(one) > 1}):

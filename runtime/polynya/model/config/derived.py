@@ -112,7 +112,7 @@ class TransformTask(Frozen):
     )
 
 
-class Query(Frozen):
+class DerivedQuery(Frozen):
     """The query of one table: its text or its flow.
 
     `path` leads to the setting of its task; `file` holds the text, where it is not in the task.
@@ -127,10 +127,10 @@ class Query(Frozen):
 class DerivedTask(StorageTask):
     """A storage task whose rows come from queries. No file says this: a transform becomes one."""
 
-    queries: dict[str, Query] = Field(description="The query of each dataset, by its name.")
+    queries: dict[str, DerivedQuery] = Field(description="The query of each dataset, by its name.")
     reads: tuple[StorageTask, ...] = Field(description="The tasks whose tables it may read.")
     depth: int = Field(description="1 over tasks that read no other tables, else one more.")
 
-    def query_of(self, name: str) -> Query:
+    def query_of(self, name: str) -> DerivedQuery:
         """The query of a dataset."""
         return self.queries[name]
