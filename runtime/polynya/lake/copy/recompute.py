@@ -31,7 +31,7 @@ from polynya.model.error_catalogue.derived import (
 )
 from polynya.model.error_catalogue.lake import KEYS_CHANGED
 from polynya.model.names import literal, quote, shown
-from polynya.model.promotion import is_in_place
+from polynya.model.promotion import is_in_place, widen
 from polynya.model.types import DataType, TypeSyntaxError, Void, parse_type
 
 #: Digits of the number of a step, which orders its events.
@@ -65,14 +65,16 @@ def recompute(
     schema = result_schema(target, result)
     enter(target)
     _refuse_other_keys(target, keys)
-    empty = _follow_columns(target, schema)
-    target.grow(schema)
-    shape = target.shape(schema | empty, keys)
-    with ApplyRun.of(target, shape) as run:
-        columns = [f"CAST({quote(n)} AS {kind}) AS {quote(n)}" for n, kind in schema.items()]
-        columns += [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items()]
-        rows = run.settle(result.selectExpr(*columns))
+    with ApplyRun.of(target, target.shape(schema, keys)) as run:
+        typed = (f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in schema.items())
+        rows = run.settle(result.selectExpr(*typed))
+        # Nothing of the table changes before it is known that the result is not refused.
         count = _refuse_wrong_keys(target, rows, keys)
+        empty = _follow_columns(target, schema)
+        target.grow(schema)
+        shape = target.shape(schema | empty, keys)
+        nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items())
+        rows = rows.selectExpr("*", *nulls)
         following = _state_after(target, schema | empty, keys, derivation)
         changes = _differences(run, rows, shape, following.reloads, now)
         if changes.isEmpty():
@@ -108,13 +110,12 @@ def result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType
             raise RESULT_TYPE_REFUSED(where=name, column=shown(field.name), type="void")
         before = known.get(field.name)
         if before is not None and before != kind:
-            if is_in_place(kind, before):
-                # An expression became narrower; the column holds its values.
-                kind = before
-            elif not is_in_place(before, kind):
+            wider = widen(before, kind)
+            if wider is None or not is_in_place(before, wider):
                 raise COLUMN_CHANGED_TYPE(
                     where=name, column=shown(field.name), now=kind, before=before
                 )
+            kind = wider
         schema[field.name] = kind
     folded = [field.name.lower() for field in result.schema.fields]
     if twice := sorted({one for one in folded if folded.count(one) > 1}):
