@@ -22,8 +22,8 @@ from polynya.model.errors import OperationError
             "WITH users AS (SELECT * FROM `in_0` AS `users`) SELECT * FROM users",
         ),
         (
-            "SELECT u.home.city FROM a u WHERE EXISTS (SELECT 1 FROM b WHERE b.id = 1)",
-            "SELECT u.home.city FROM `in_0` u WHERE EXISTS (SELECT 1 FROM `in_1` AS `b` WHERE b.id = 1)",
+            "SELECT u.home.city FROM a u WHERE EXISTS (SELECT 1 FROM b)",
+            "SELECT u.home.city FROM `in_0` u WHERE EXISTS (SELECT 1 FROM `in_1` AS `b`)",
         ),
         ("FROM users SELECT id ;", "FROM `in_0` AS `users` SELECT id"),
         (

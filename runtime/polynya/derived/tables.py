@@ -106,7 +106,7 @@ def _reason(error: SqlglotError | RecursionError) -> str:
     return str(error).splitlines()[0]
 
 
-def _tables_of(query: exp.Expression) -> list[exp.Table]:
+def _tables_of(query: exp.Query) -> list[exp.Table]:
     """The tables of all parts of a query; names that a `WITH` gives are none."""
     found: dict[int, exp.Table] = {}
     own: set[int] = set()

@@ -205,7 +205,7 @@ class DerivedUnit:
         inputs = {
             name: DerivedInput(
                 name,
-                {column: str(kind) for column, kind in table.shape().data.items()},
+                {column: str(kind) for column, kind in table.shape().columns.items()},
                 table.known_keys(),
             )
             for name, table in self._inputs.items()
