@@ -6,14 +6,18 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from polynya.cli.flow import compiled, task_of
 from polynya.cli.main import main
 from polynya.derived.flow import CompiledFlow
 from polynya.derived.schema import DerivedInput
+from polynya.lake.table.state import CopyState, SourceColumns
+from polynya.model import headers as h
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import load_project
+from tests.lake.warehouse.tables import catalog_in
 from tests.projects import PROJECT, USERS
 
 SALES = """\
@@ -109,3 +113,28 @@ def test_a_project_that_has_not_run_says_so(
     assert main(["flow", "show", "sales.people", "-p", str(folder)]) == 1
 
     assert "has no tables yet" in capsys.readouterr().err
+
+
+def test_columns_are_those_of_the_catalog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The state of a table as an applier writes it, without one."""
+    (folder / "warehouse").mkdir()
+    catalog = catalog_in(folder)
+    catalog.create_namespace("shop_internal")
+    columns = SourceColumns(schema={"userId": "bigint", "city": "string"}, keys=["userId"])
+    rows = pa.table(
+        {
+            "userId": pa.array([None], pa.int64()),
+            "city": pa.array([None], pa.string()),
+            h.PARTITION: [str(h.Partition.ASSET_STATE)],
+            h.COPY_CHANGE_IDENTIFIER: ["1"],
+            h.STATE: [CopyState(columns=columns).to_json()],
+        }
+    )
+    location = str(folder / "warehouse" / "shop_internal" / "users_internal")
+    catalog.create_table(
+        ("shop_internal", "users_internal"), rows.schema, location=location
+    ).append(rows)
+
+    assert main(["flow", "show", "sales.people", "-p", str(folder)]) == 0
+
+    assert "shop.users  table\n    userId bigint, city string\n" in capsys.readouterr().out
