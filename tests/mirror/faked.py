@@ -13,7 +13,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.warehouse.readers import Readers
 from polynya.mirror.plan import MirroredDataset, MirrorOrigin
 from polynya.mirror.rounds import MirrorRounds, MirrorSource
-from polynya.mirror.snowflake import MirrorSession
+from polynya.mirror.statements import MirrorSession
 from polynya.mirror.state import SourceCommit
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.mirror import ConnectedMirror, MirrorTask, mirror_of
