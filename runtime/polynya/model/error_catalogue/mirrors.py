@@ -22,7 +22,8 @@ MIRROR_LOGIN_UNCLEAR: Final = ErrorEntry(
     message="the connection needs one of {logins}",
     fix="keep one of them",
     page="A connection of `type: snowflake` logs in with a key pair, which suits a program "
-    "best, a programmatic access token or a password; one of `type: databricks` with an access token, or "
+    "best, a programmatic access token or a password; one of `type: databricks` with an access "
+    "token, or "
     "with `client_id` and `client_secret` of a service principal. Each is a reference: "
     "`${env:NAME}`, `${file:PATH}` or `${secret:NAME#FIELD}`. One of `type: redshift` has the AWS "
     "identity of the process, or one of `user` and `secret_arn`.",
