@@ -22,6 +22,13 @@ SECRET = "dapi-0123456789"
 BOTH = pytest.mark.parametrize("family", ["redshift", "databricks"])
 
 
+class HastyClock(FakeClock):
+    """A clock on which each pause takes a minute."""
+
+    def sleep(self, seconds):
+        super().sleep(60)
+
+
 @pytest.fixture(autouse=True)
 def _identity(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
@@ -30,7 +37,7 @@ def _identity(monkeypatch):
 
 
 @contextmanager
-def reached(family, **account):
+def reached(family, clock=None, **account):
     """The API of a warehouse, and what opens a session with it."""
     schema = WarehouseSchema(family)
     with warehouse_api(schema) as api:
@@ -43,7 +50,9 @@ def reached(family, **account):
         task = task_in(family).model_copy(update={"account": known})
 
         def connect():
-            return session_of(task, lambda _: SECRET, region="eu-central-1", clock=FakeClock())
+            return session_of(
+                task, lambda _: SECRET, region="eu-central-1", clock=clock or FakeClock()
+            )
 
         yield api, connect
 
@@ -111,7 +120,7 @@ def test_a_refused_statement_is_told_with_its_reason(family):
 
 @BOTH
 def test_a_statement_without_an_end_is_cancelled(family):
-    with reached(family) as (api, connect):
+    with reached(family, clock=HastyClock()) as (api, connect):
         api.never_ends = True
         with pytest.raises(DependencyError, match="cannot be reached") as caught:
             connect().objects()
@@ -143,7 +152,7 @@ def test_an_answer_that_is_none_is_tried_later_and_shows_no_secret(family, statu
 
 
 @pytest.mark.parametrize("body", [[], 3, {"status": []}, {"status": {"state": "WHAT"}}])
-def test_a_state_that_nobody_knows_is_refused(body):
+def test_an_unknown_state_is_refused(body):
     with reached("databricks") as (api, connect):
         api.answers = [(200, body)]
         with pytest.raises(OperationError) as caught:

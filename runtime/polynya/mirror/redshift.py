@@ -1,7 +1,7 @@
 """Redshift as the target of mirrors: views over an external schema of Glue, through its Data API.
 
 Redshift reads the newest commit of a table from Glue at each query, so nothing is refreshed. A
-comment is a statement of its own there, and a view without one belongs to nobody: so a view gets
+comment is a statement of its own there, and a view without one is not the mirror's: so a view gets
 its comment under a name that only this mirror uses, and then its own name.
 """
 
