@@ -114,6 +114,11 @@ def test_a_mirror_in_each_warehouse_is_loaded(tmp_path, mirror, account):
         (f"{DATABRICKS}views: {{secure: true}}\n", WORKSPACE, "no secure views"),
         (f"{REDSHIFT}refresh: {{at_most_every: 60s}}\n", WORKGROUP, "remove `at_most_every`"),
         (f"{REDSHIFT}refresh: {{hold_snapshots: 1h}}\n", WORKGROUP, "remove `hold_snapshots`"),
+        (
+            f"{DATABRICKS}refresh: {{automatic: true, at_most_every: 60s}}\n",
+            WORKSPACE,
+            "remove `at_most_every`",
+        ),
         (REDSHIFT, WORKSPACE, "the target is Redshift"),
         (REDSHIFT.replace("schema: shop", "schema: Shop"), WORKGROUP, "schema"),
         (

@@ -78,14 +78,15 @@ def _internal_schema(task: ConnectedMirror) -> str:
 def _redshift(
     task: ConnectedMirror, where: RedshiftMirrorTarget, target: ResolvedTarget, names: SetupNames
 ) -> list[SetupStep]:
+    quote = Dialect.REDSHIFT.quote
     internal = _internal_schema(task).lower()
-    external = _quote(where.external_schema or internal)
-    schema, reader = _quote(where.schema_), _quote(names.reader.lower())
+    external = quote(where.external_schema or internal)
+    schema, reader = quote(where.schema_), quote(names.reader.lower())
     account = task.account
     region = account.region if isinstance(account, RedshiftConnection) else None
     elsewhere = target.aws.region if region not in {None, target.aws.region} else None
     role = "default" if names.role_arn is None else text(names.role_arn)
-    user = _quote(names.user or "IAMR:ROLE")
+    user = quote(names.user or "IAMR:ROLE")
     glue = f" REGION {text(elsewhere)}" if elsewhere else ""
     return [
         SetupStep(

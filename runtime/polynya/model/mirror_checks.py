@@ -105,8 +105,14 @@ def _meaningless(task: MirrorTask) -> Iterator[Problem]:
         message = f"{_FAMILIES[target.family]} has no secure views"
         yield Problem(("views", "secure"), WRONG_VALUE(message, fix="remove `secure`"))
     is_linked = target.snowflake is not None and target.snowflake.linked_database is not None
+    given = task.refresh.model_fields_set
     if target.redshift is not None or is_linked:
-        for name in sorted(task.refresh.model_fields_set):
-            reader = "a linked database" if is_linked else "Redshift"
-            message = f"{reader} reads the newest commit by itself, and is not refreshed"
-            yield Problem(("refresh", name), WRONG_VALUE(message, fix=f"remove `{name}`"))
+        reader = "a linked database" if is_linked else "Redshift"
+        message = f"{reader} reads the newest commit by itself, and is not refreshed"
+    elif target.databricks is not None and task.refresh.automatic:
+        message = "with `automatic: true` nothing is refreshed in Databricks"
+        given = given - {"automatic"}
+    else:
+        return
+    for name in sorted(given):
+        yield Problem(("refresh", name), WRONG_VALUE(message, fix=f"remove `{name}`"))
