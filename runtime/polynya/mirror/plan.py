@@ -188,7 +188,7 @@ def plan(
         if note := target.note(one.format_version):
             notes.append(f"{one.name} has Iceberg's format {one.format_version}: {note}")
         wanted.append((one, objects))
-    own = {thing.name: one for thing in there if (one := _own(target, origin, thing))}
+    own = {thing.name: made for thing in there if (made := _own(target, origin, thing))}
     taken = _taken(origin, wanted, {thing.name for thing in there} - own.keys())
     refused |= taken
     statements: list[MirrorStatement] = []
