@@ -13,11 +13,15 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.warehouse.readers import Readers
 from polynya.mirror.plan import MirroredDataset, MirrorOrigin
 from polynya.mirror.rounds import MirrorRounds, MirrorSource
-from polynya.mirror.snowflake import MirrorSession
 from polynya.mirror.state import SourceCommit
+from polynya.mirror.statements import MirrorSession
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.mirror import ConnectedMirror, MirrorTask, mirror_of
-from polynya.model.config.server_connection import SnowflakeConnection
+from polynya.model.config.server_connection import (
+    DatabricksConnection,
+    RedshiftConnection,
+    SnowflakeConnection,
+)
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.error_catalogue.mirrors import STATEMENT_FAILED, TARGET_UNREACHABLE
@@ -40,6 +44,18 @@ TARGET = ResolvedTarget(
 ACCOUNT = SnowflakeConnection.model_validate(
     {"type": "snowflake", "account": "acme-one", "user": "polynya", "password": "${env:PW}"}
 )
+REDSHIFT: dict[str, Any] = {"connection": "lake_rs", "database": "dev", "schema": "shop"}
+DATABRICKS: dict[str, Any] = {
+    "connection": "lake_dbx", "warehouse_id": "1a2b", "catalog": "main", "schema": "shop",
+    "foreign_catalog": "glue",
+}  # fmt: skip
+ACCOUNTS = {
+    "snowflake": ACCOUNT,
+    "redshift": RedshiftConnection.model_validate({"type": "redshift", "workgroup": "lake"}),
+    "databricks": DatabricksConnection.model_validate(
+        {"type": "databricks", "url": "https://dbc.example.com", "token": "${env:TOKEN}"}
+    ),
+}
 
 
 def storage(*names: str, **more: Any) -> StorageTask:
@@ -61,15 +77,19 @@ def mirror(source: StorageTask | None = None, **more: Any) -> ConnectedMirror:
         "target": {"snowflake": SNOWFLAKE}, **more,
     }  # fmt: skip
     task = MirrorTask.model_validate(said)
-    return mirror_of(task, ACCOUNT, source or storage("users"), "shop")
+    account = ACCOUNTS[task.target.family]
+    return mirror_of(task, account, source or storage("users"), "shop")
 
 
-def shown(source: StorageTask, name: str, /, **columns: str) -> MirroredDataset:
+def shown(
+    source: StorageTask, name: str, /, format_version: int = 2, **columns: str
+) -> MirroredDataset:
     """A dataset of a task with these columns, and `id`."""
     (dataset,) = [resolved(source, one) for one in source.datasets if one.name == name]
     types = {"id": "bigint", **(columns or {"name": "string"})}
     kinds = {column: parse_type(text) for column, text in types.items()}
-    return MirroredDataset(dataset, Shape(keys=("id",), columns=kinds, history=True))
+    shape = Shape(keys=("id",), columns=kinds, history=True)
+    return MirroredDataset(dataset, shape, format_version)
 
 
 def commit(number: int, at: datetime = STARTED, *, applied: int | None = None) -> SourceCommit:
@@ -147,9 +167,15 @@ class FakeSession(MirrorSession):
 class Rounds:
     """A mirror with a fake target, whose process may be started again with `again`."""
 
-    def __init__(self, folder: Path, task: ConnectedMirror) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        task: ConnectedMirror,
+        connect: Callable[[], MirrorSession] | None = None,
+    ) -> None:
         self.folder, self.task = folder, task
         self.target, self.clock = FakeTarget(), FakeClock(STARTED)
+        self.connect = connect or self.target.connect
         self.events: list[Event] = []
         self.store = LocalObjectStore(folder)
         self.readers = Readers(lambda: self.store, self.clock)
@@ -159,7 +185,7 @@ class Rounds:
     def again(self) -> None:
         """Start the mirror anew, as after a kill."""
         self.rounds = MirrorRounds(
-            self.task, ORIGIN, connect=self.target.connect, store=self.store,
+            self.task, ORIGIN, connect=self.connect, store=self.store,
             readers=self.readers, clock=self.clock, random=lambda: 0.5,
             snapshot_of=self.commits.get, sink=self.events.append,
         )  # fmt: skip

@@ -14,7 +14,8 @@ from polynya.model.errors import DependencyError
 from polynya.model.loader import load_project
 from polynya.testing.fakes import FakeClock
 from tests.mirror.faked import STARTED, FakeTarget, commit, shown, storage
-from tests.mirror.test_settings import ACCOUNT, MIRROR
+from tests.mirror.test_settings import ACCOUNT, MIRROR, REDSHIFT, WORKGROUP
+from tests.mirror.warehouses import WarehouseSchema, WarehouseSession
 from tests.projects import USERS, write_project
 
 pytestmark = pytest.mark.usefixtures("translated_once")
@@ -81,6 +82,25 @@ def test_setup_prints_sql_and_terraform(project, capsys):
     assert "CREATE EXTERNAL VOLUME" in capsys.readouterr().out
     assert main(["mirror", "setup", "sales", "--terraform", "-p", str(project)]) == 0
     assert 'resource "snowflake_execute"' in capsys.readouterr().out
+
+
+def test_setup_refuses_an_option_that_means_nothing_to_the_target(project, capsys):
+    assert main(["mirror", "setup", "sales", "--user", "loader", "-p", str(project)]) != 0
+    assert "--user means nothing to snowflake" in "".join(capsys.readouterr())
+
+
+def test_status_and_sql_of_a_mirror_in_redshift(project, monkeypatch, capsys):
+    (project / "tasks" / "sales.yml").write_text(REDSHIFT)
+    (project / "connections" / "sf.yml").write_text(WORKGROUP)
+    schema = WarehouseSchema("redshift")
+    users = MirrorSource(shown(storage("users"), "users"), commit(1))
+    monkeypatch.setattr(MirrorWork, "sources", lambda _: [users])
+    monkeypatch.setattr(MirrorWork, "_session", lambda _: WarehouseSession(schema))
+    assert main(["mirror", "sql", "sales", "-p", str(project)]) == 3
+    assert 'RENAME TO "users"' in capsys.readouterr().out
+    assert main(["mirror", "status", "-p", str(project)]) == 0, "it is never behind"
+    assert main(["mirror", "setup", "sales", "-p", str(project)]) == 0
+    assert "CREATE EXTERNAL SCHEMA" in capsys.readouterr().out
 
 
 def test_a_secret_that_cannot_be_read_is_an_error_of_the_mirror(project, monkeypatch):

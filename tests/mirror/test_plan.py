@@ -190,6 +190,7 @@ def test_the_role_of_the_mirror_cannot_write_data():
 
 def test_terraform_has_no_template_in_a_name():
     target = {"snowflake": {**SNOWFLAKE, "database": 'a${file("x")}%{if}'}}
-    script = as_terraform(setup_steps(mirror(target=target), TARGET, SetupNames()))
+    task = mirror(target=target)
+    script = as_terraform(task, setup_steps(task, TARGET, SetupNames()))
     assert "$${file(" in script
     assert "%%{if}" in script

@@ -11,6 +11,7 @@ from polynya.engine.tasks.mirror import MirrorWork
 from polynya.engine.unit import TimeSlice
 from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.mirror.snowflake import SnowflakeSession
+from polynya.mirror.targets import session_of
 from polynya.model.config.mirror import MirrorTask, mirror_of
 from polynya.model.config.server_connection import SnowflakeConnection
 from polynya.model.errors import DependencyError
@@ -60,7 +61,7 @@ def test_the_mirror_shows_what_the_views_show_through_change_failure_and_drop(la
     users.copy(drop(2, 3), put(3, 4, name="Cy"))
     with door(server.port) as way:
         work = mirror_work(lab, users.task, way.port)
-        session = SnowflakeSession(work.task, lambda text: text)
+        session = session_of(work.task, lambda text: text, region=None, clock=lab.clock)
         for sql in (
             'CREATE SCHEMA IF NOT EXISTS "LAKE"."SHOP"',
             'CREATE EXTERNAL VOLUME IF NOT EXISTS "LAKE_VOL" ALLOW_WRITES = FALSE',

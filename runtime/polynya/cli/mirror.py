@@ -44,6 +44,7 @@ def status(*tasks: str, context: Context) -> int:
     # Start-up time: PyIceberg and sqlglot.
     from polynya.mirror.rounds import described
     from polynya.mirror.state import load_state
+    from polynya.mirror.targets import statements_of
     from polynya.store.places import store_at
 
     project = context.load(tolerant=True)
@@ -51,9 +52,9 @@ def status(*tasks: str, context: Context) -> int:
     rows = []
     for task in _chosen(project, tasks):
         here = {one.name: one.commit for one in _work(project, task).sources()}
-        linked = task.target.snowflake.linked_database is not None
+        alone = statements_of(task).finds_commits
         limit = task.refresh.stale_after.total_seconds()
-        for row in described(load_state(store, task.name), here, now, is_linked=linked):
+        for row in described(load_state(store, task.name), here, now, finds_commits=alone):
             stale = row.behind_seconds > limit or row.failures > 0
             rows.append((task.name, row, stale))
     context.output.result(
@@ -110,26 +111,38 @@ def setup(
     terraform: bool = False,
     role_arn: str | None = None,
     account: str | None = None,
+    user: str | None = None,
+    credential: str | None = None,
     context: Context,
 ) -> int:
-    """Print what an administrator of the target makes once: volume, integration, roles, rights.
+    """Print what an administrator of the target makes once: access to the tables, roles, rights.
 
     For example: `polynya mirror setup sales_snowflake --terraform`.
 
     Args:
         task: name of the mirror.
-        terraform: as resources for Terraform instead of SQL.
-        role_arn: ARN of the AWS role that Snowflake takes on.
-        account: number of the AWS account of the Glue catalog.
+        terraform: as resources for Terraform instead of SQL; not for Databricks.
+        role_arn: ARN of the AWS role that Snowflake or Redshift takes on.
+        account: number of the AWS account of the Glue catalog, for Snowflake and Databricks.
+        user: user of the mirror: in Redshift such as `IAMR:ROLE`, in Databricks the application id.
+        credential: service credential of Databricks for the Glue catalog.
     """
-    from polynya.mirror.setup import SetupNames, as_sql, as_terraform, setup_steps
+    from polynya.mirror.setup import SetupNames, as_sql, as_terraform, options_of, setup_steps
 
     project = context.load(tolerant=True)
     (mirror,) = _chosen(project, [task])
-    given = {"role_arn": role_arn, "account": account}
-    names = SetupNames(**{name: value for name, value in given.items() if value is not None})
-    steps = setup_steps(mirror, project.target, names)
-    script = as_terraform(steps) if terraform else as_sql(steps)
+    given = {"role_arn": role_arn, "account": account, "user": user, "credential": credential}
+    told = {name: value for name, value in given.items() if value is not None}
+    known = options_of(mirror.target.family)
+    for option in (*told, *(["terraform"] if terraform else [])):
+        if option not in known:
+            said = option.replace("_", "-")
+            fix = f"leave it out; {mirror.target.family} takes " + ", ".join(
+                f"--{one.replace('_', '-')}" for one in known
+            )
+            raise WRONG_USAGE(f"--{said} means nothing to {mirror.target.family}", fix=fix)
+    steps = setup_steps(mirror, project.target, SetupNames(**told))
+    script = as_terraform(mirror, steps) if terraform else as_sql(steps)
     context.output.result(
         "mirror.setup", {"mirror": task, "text": script}, visible(script.rstrip("\n"))
     )

@@ -14,19 +14,19 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, Literal, Self, TypeAlias
 
 from polynya.lake.fold.shape import Shape
-from polynya.mirror import snowflake
+from polynya.mirror.statements import ObjectKind, ObjectText, TargetStatements
+from polynya.mirror.targets import statements_of
 from polynya.model.config.dataset import Relations, ResolvedDataset
 from polynya.model.config.mirror import ConnectedMirror, ViewKind
 from polynya.model.error_catalogue.mirrors import CANNOT_BE_SHOWN, NAME_TAKEN, NAMES_FOLD
 from polynya.model.errors import PolynyaError
-from polynya.model.names import Dialect, shown
+from polynya.model.names import shown
 from polynya.query.dialects import EngineView, views_in
 
-ObjectKind: TypeAlias = Literal["TABLE", "VIEW"]
 Action: TypeAlias = Literal["create", "replace", "refresh", "drop"]
 
 _PREFIX: Final = "polynya mirror "
-#: Snowflake takes longer comments; a mark of ours is a tenth of this.
+#: A mark of ours is a tenth of this.
 _LONGEST_MARK: Final = 10_000
 
 
@@ -37,6 +37,11 @@ class MirrorOrigin:
     project: str
     target: str
     task: str
+
+    @property
+    def digest(self) -> str:
+        """What names hold that only this mirror uses."""
+        return _digest(self.project, self.target, self.task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +101,22 @@ class MirroredDataset:
 
 @dataclass(frozen=True, slots=True)
 class MirrorStatement:
-    """A statement, and why it is needed. `dataset` is `schema.view`, `name` that of the object."""
+    """What is done to one object, and why: `texts` are its statements, in their order.
+
+    `dataset` is `schema.view`, `name` that of the object.
+    """
 
     action: Action
     kind: ObjectKind
     name: str
     dataset: str
-    sql: str
+    texts: tuple[str, ...]
     reason: str
+
+    @property
+    def sql(self) -> str:
+        """The statements as a script, without the last semicolon."""
+        return ";\n".join(self.texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +130,27 @@ class MirrorPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """An object that has to be there, and the text after its comment that makes it."""
+    """An object that has to be there, and its mark."""
+
+    text: ObjectText
+    mark: Mark
+
+    @property
+    def name(self) -> str:
+        return self.text.name
+
+    @property
+    def kind(self) -> ObjectKind:
+        return self.text.kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """An object of the mirror in the target, as it is now."""
 
     name: str
     kind: ObjectKind
     mark: Mark
-    made: snowflake.CreateText
-
-    def statement(self, *, replace: bool) -> str:
-        return self.made.statement(self.mark.text, replace=replace)
-
-
-def table_name(task: ConnectedMirror, relations: Relations) -> str:
-    """Name of the external table of a dataset in the target."""
-    return Dialect.SNOWFLAKE.fold(f"{task.views.prefix}{relations.internal_table}")
 
 
 def plan(
@@ -150,50 +170,59 @@ def plan(
         there: all tables and views of the target's schema.
         complete: `datasets` are all there are. Otherwise nothing is dropped.
     """
-    refused = dict(_folding(task, datasets))
-    wanted: dict[str, list[_Wanted]] = {}
-    notes = []
+    target = statements_of(task)
+    refused = dict(_folding(task, target, datasets))
+    wanted: list[tuple[MirroredDataset, list[_Wanted]]] = []
+    notes: list[str] = []
     for one in datasets:
         if one.name in refused:
             continue
+        reason = target.why_not(one.shape, one.format_version)
         try:
-            objects = list(_objects(task, origin, one))
+            objects = [] if reason else list(_objects(task, target, origin, one, notes))
         except PolynyaError as error:
             reason = error.why or error.message
+        if reason:
             refused[one.name] = CANNOT_BE_SHOWN(where=one.name, dataset=one.name, reason=reason)
             continue
-        if one.format_version > 2:
-            notes.append(
-                f"{one.name} has Iceberg's format {one.format_version}: after an upgrade from "
-                "format 2 Snowflake refuses refreshes until the next commit"
-            )
-        wanted[one.name] = objects
-    known = {thing.name: thing for thing in there}
-    taken = _taken(origin, wanted, known)
+        if note := target.note(one.format_version):
+            notes.append(f"{one.name} has Iceberg's format {one.format_version}: {note}")
+        wanted.append((one, objects))
+    own = {thing.name: made for thing in there if (made := _own(target, origin, thing))}
+    taken = _taken(origin, wanted, {thing.name for thing in there} - own.keys())
     refused |= taken
     statements: list[MirrorStatement] = []
-    for name, objects in wanted.items():
-        if name not in taken:
-            changes, kept = _changes(task, objects, known)
+    for one, objects in wanted:
+        if one.name not in taken:
+            changes, kept = _changes(task, target, one, objects, own)
             statements += changes
             notes += kept
-    names = {thing.name for objects in wanted.values() for thing in objects}
-    drops = _drops(task, origin, there, names, refused) if complete else []
+    names = {thing.name for _, objects in wanted for thing in objects}
+    drops = _drops(target, own, names, refused) if complete else []
     # First, so that a name that another dataset had is free.
-    return MirrorPlan((*drops, *statements), refused, tuple(notes))
+    cleared = [*_unfinished(target, origin, there), *drops]
+    return MirrorPlan((*cleared, *statements), refused, tuple(notes))
+
+
+def _own(target: TargetStatements, origin: MirrorOrigin, thing: TargetObject) -> _Own | None:
+    """An object that this mirror made and finished; None for any other one."""
+    if thing.kind not in target.kinds or target.is_unfinished(origin.digest, thing.name):
+        return None
+    mark = Mark.of(thing.comment)
+    return _Own(thing.name, thing.kind, mark) if mark and mark.origin == origin else None
 
 
 def _folding(
-    task: ConnectedMirror, datasets: Sequence[MirroredDataset]
+    task: ConnectedMirror, target: TargetStatements, datasets: Sequence[MirroredDataset]
 ) -> Iterator[tuple[str, PolynyaError]]:
     """The datasets whose names, or two of whose columns, are one name in the target."""
     owners: dict[str, str] = {}
     for one in datasets:
-        columns = Counter(map(Dialect.SNOWFLAKE.fold, one.shape.columns))
+        columns = Counter(map(target.stored, one.shape.columns))
         for name in (name for name, count in columns.items() if count > 1):
-            alike = [c for c in one.shape.columns if Dialect.SNOWFLAKE.fold(c) == name]
+            alike = [c for c in one.shape.columns if target.stored(c) == name]
             yield one.name, _fold(f"column {alike[0]}", f"column {alike[1]}", name, one.name)
-        for name in _names(task, one.dataset.relations).values():
+        for name in _names(task, target, one.dataset.relations):
             other = owners.setdefault(name, one.name)
             if other != one.name:
                 error = _fold(other, one.name, name, one.name)
@@ -205,48 +234,60 @@ def _fold(one: str, other: str, name: str, where: str) -> PolynyaError:
     return NAMES_FOLD(where=where, one=shown(one), other=shown(other), name=shown(name))
 
 
-def _names(task: ConnectedMirror, relations: Relations) -> dict[str, str]:
-    """The names in the target: of the table, and of each kind of view that is wanted."""
-    views: dict[ViewKind, str] = {
+def _views(relations: Relations) -> Mapping[ViewKind, str]:
+    return {
         "current": relations.view,
         "history": relations.history_view,
         "changes": relations.changes_view,
         "current_stored": relations.current_stored_view,
         "history_stored": relations.history_stored_view,
     }
-    prefix, fold = task.views.prefix, Dialect.SNOWFLAKE.fold
-    named: dict[str, str] = {}
-    if task.target.snowflake.linked_database is None:
-        named["table"] = table_name(task, relations)
-    for kind in task.views.kinds:
-        named[kind] = fold(f"{prefix}{views[kind]}")
-    return named
+
+
+def _names(task: ConnectedMirror, target: TargetStatements, relations: Relations) -> list[str]:
+    """The names in the target: of the table, and of each kind of view that is wanted."""
+    table, views = target.table(relations), _views(relations)
+    named = [] if table is None else [table[0]]
+    return [*named, *(_view_name(task, target, views[kind]) for kind in task.views.kinds)]
+
+
+def _view_name(task: ConnectedMirror, target: TargetStatements, view: str) -> str:
+    return target.stored(f"{task.views.prefix}{view}")
 
 
 def _objects(
-    task: ConnectedMirror, origin: MirrorOrigin, one: MirroredDataset
+    task: ConnectedMirror,
+    target: TargetStatements,
+    origin: MirrorOrigin,
+    one: MirroredDataset,
+    notes: list[str],
 ) -> Iterator[_Wanted]:
     """What a dataset has in the target. Raises OperationError for a view without a translation."""
-    target, relations = task.target.snowflake, one.dataset.relations
-    names = _names(task, relations)
-    if "table" in names:
-        made = snowflake.external_table(target, names["table"], relations, task.refresh)
-        mark = Mark(origin, one.name, "table", _digest(made.before, made.after))
-        yield _Wanted(names["table"], "TABLE", mark, made)
-    table = snowflake.table_path(target, names.get("table"), relations)
-    found = {view.name: view for view in views_in(Dialect.SNOWFLAKE, one.dataset, one.shape, table)}
-    plain = _names(task.model_copy(update={"views": _without_prefix(task)}), relations)
+    relations = one.dataset.relations
+    made = target.table(relations)
+
+    def wanted(name: str, what: ObjectKind, kind: str, text: str, columns: str) -> _Wanted:
+        # What surrounds the text is a part of the definition, too: such as `SECURE`.
+        around = target.create(ObjectText(name, what, text, "", origin.digest))
+        mark = Mark(origin, one.name, kind, _digest(*around), columns)
+        return _Wanted(ObjectText(name, what, text, mark.text, origin.digest), mark)
+
+    if made is not None:
+        yield wanted(made[0], "TABLE", "table", made[1], "")
+    place = target.table_path(relations)
+    found = {view.name: view for view in views_in(target.dialect, one.dataset, one.shape, place)}
+    left_out: dict[str, None] = {}
     for kind in task.views.kinds:
-        view = found.get(plain[kind])
+        plain = _views(relations)[kind]
+        view = found.get(target.dialect.fold(plain))
         # A dataset without history has no such views.
         if view is not None:
-            made = snowflake.view(target, names[kind], view.sql, secure=task.views.secure)
-            mark = Mark(origin, one.name, kind, _digest(made.before, made.after), _columns(view))
-            yield _Wanted(names[kind], "VIEW", mark, made)
-
-
-def _without_prefix(task: ConnectedMirror) -> object:
-    return task.views.model_copy(update={"prefix": ""})
+            name = _view_name(task, target, plain)
+            left_out |= dict.fromkeys(view.left_out)
+            yield wanted(name, "VIEW", kind, view.sql, _columns(view))
+    if left_out:
+        columns = ", ".join(map(shown, left_out))
+        notes.append(f"{one.name} has columns that the target's views do not show: {columns}")
 
 
 def _columns(view: EngineView) -> str:
@@ -258,76 +299,86 @@ def _digest(*texts: str) -> str:
 
 
 def _taken(
-    origin: MirrorOrigin, wanted: Mapping[str, Sequence[_Wanted]], known: Mapping[str, TargetObject]
+    origin: MirrorOrigin,
+    wanted: Sequence[tuple[MirroredDataset, Sequence[_Wanted]]],
+    others: Collection[str],
 ) -> dict[str, PolynyaError]:
     """The datasets of which a name belongs to an object that this mirror did not make."""
-    taken: dict[str, PolynyaError] = {}
-    for name, objects in wanted.items():
-        for thing in objects:
-            there = known.get(thing.name)
-            mark = None if there is None else Mark.of(there.comment)
-            if there is not None and (mark is None or mark.origin != origin):
-                taken[name] = NAME_TAKEN(where=name, name=shown(thing.name), task=origin.task)
-    return taken
+    return {
+        one.name: NAME_TAKEN(where=one.name, name=shown(thing.name), task=origin.task)
+        for one, objects in wanted
+        for thing in objects
+        if thing.name in others
+    }
 
 
 def _changes(
-    task: ConnectedMirror, objects: Sequence[_Wanted], known: Mapping[str, TargetObject]
+    task: ConnectedMirror,
+    target: TargetStatements,
+    one: MirroredDataset,
+    objects: Sequence[_Wanted],
+    own: Mapping[str, _Own],
 ) -> tuple[list[MirrorStatement], list[str]]:
     """The statements about one dataset, and what stays as it is."""
     statements: list[MirrorStatement] = []
     notes: list[str] = []
     is_new = False
     for thing in objects:
-        there, about = known.get(thing.name), (thing.kind, thing.name, thing.mark.dataset)
-        mark = None if there is None else Mark.of(there.comment)
+        there, about = own.get(thing.name), (thing.kind, thing.name, one.name)
         if there is not None and there.kind != thing.kind:
-            gone = snowflake.drop(task.target.snowflake, there.kind, there.name)
+            gone = (target.drop(there.kind, there.name),)
             why = f"it is a {there.kind.lower()}, and a {thing.kind.lower()} is needed"
-            statements.append(MirrorStatement("drop", there.kind, there.name, about[2], gone, why))
-            mark = None
-        if mark is None:
-            sql = thing.statement(replace=False)
-            statements.append(MirrorStatement("create", *about, sql, "it does not exist"))
+            statements.append(MirrorStatement("drop", there.kind, there.name, one.name, gone, why))
+            there = None
+        if there is None:
+            texts = target.create(thing.text)
+            statements.append(MirrorStatement("create", *about, texts, "it does not exist"))
             is_new = is_new or thing.kind == "TABLE"
-        elif mark.definition != thing.mark.definition:
-            if mark.columns != thing.mark.columns and task.schema_evolution == "freeze":
+        elif there.mark.definition != thing.mark.definition:
+            same = there.mark.columns == thing.mark.columns
+            if not same and task.schema_evolution == "freeze":
                 notes.append(f"{thing.name} keeps its columns: `schema_evolution: freeze`")
                 continue
-            reason = (
-                "its columns changed"
-                if mark.columns != thing.mark.columns
-                else ("its definition changed")
-            )
-            sql = thing.statement(replace=True)
-            statements.append(MirrorStatement("replace", *about, sql, reason))
+            reason = "its definition changed" if same else "its columns changed"
+            texts = target.replace(thing.text, same_columns=same)
+            statements.append(MirrorStatement("replace", *about, texts, reason))
             is_new = is_new or thing.kind == "TABLE"
-    table = objects[0] if objects and objects[0].kind == "TABLE" else None
-    if statements and table is not None and not is_new:
-        # The views may name columns that the table there does not know yet.
-        sql = snowflake.refresh(task.target.snowflake, table.name)
+    relations = one.dataset.relations
+    refresh = target.refresh(relations)
+    if statements and refresh is not None and not is_new:
+        # The views may name columns that the target does not know yet.
+        made = target.table(relations)
+        name = relations.internal if made is None else made[0]
         reason = "its views are about to change"
-        first = MirrorStatement("refresh", "TABLE", table.name, table.mark.dataset, sql, reason)
+        first = MirrorStatement("refresh", "TABLE", name, one.name, (refresh,), reason)
         statements.insert(0, first)
     return statements, notes
 
 
 def _drops(
-    task: ConnectedMirror,
-    origin: MirrorOrigin,
-    there: Collection[TargetObject],
+    target: TargetStatements,
+    own: Mapping[str, _Own],
     wanted: Collection[str],
     refused: Mapping[str, PolynyaError],
 ) -> list[MirrorStatement]:
     """Drops of what the mirror made and needs no more; views before the tables that they read."""
     gone = []
-    for thing in there:
-        mark = Mark.of(thing.comment)
-        if mark is None or mark.origin != origin or thing.name in wanted:
-            continue
+    for thing in own.values():
+        dataset = thing.mark.dataset
         # What was refused for now keeps what it has.
-        if mark.dataset not in refused:
-            sql = snowflake.drop(task.target.snowflake, thing.kind, thing.name)
+        if thing.name not in wanted and dataset not in refused:
+            texts = (target.drop(thing.kind, thing.name),)
             reason = "the mirror does not show it any more"
-            gone.append(MirrorStatement("drop", thing.kind, thing.name, mark.dataset, sql, reason))
+            gone.append(MirrorStatement("drop", thing.kind, thing.name, dataset, texts, reason))
     return sorted(gone, key=lambda one: (one.kind == "TABLE", one.name))
+
+
+def _unfinished(
+    target: TargetStatements, origin: MirrorOrigin, there: Collection[TargetObject]
+) -> Iterator[MirrorStatement]:
+    """Drops of views that a kill kept from getting their name."""
+    for thing in there:
+        if thing.kind == "VIEW" and target.is_unfinished(origin.digest, thing.name):
+            texts = (target.drop(thing.kind, thing.name),)
+            reason = "its creation was not finished"
+            yield MirrorStatement("drop", thing.kind, thing.name, origin.task, texts, reason)

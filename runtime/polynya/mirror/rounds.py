@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from polynya.lake.warehouse.readers import Readers
-from polynya.mirror import snowflake
 from polynya.mirror.plan import (
     MirroredDataset,
     MirrorOrigin,
@@ -22,9 +21,7 @@ from polynya.mirror.plan import (
     MirrorStatement,
     TargetObject,
     plan,
-    table_name,
 )
-from polynya.mirror.snowflake import MirrorSession
 from polynya.mirror.state import (
     MirroredTable,
     MirrorState,
@@ -36,6 +33,8 @@ from polynya.mirror.state import (
     save_state,
     staleness,
 )
+from polynya.mirror.statements import MirrorSession
+from polynya.mirror.targets import statements_of
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.errors import DependencyError, PolynyaError
 from polynya.observe.events import EventSink
@@ -101,6 +100,7 @@ class MirrorRounds:
         self._task, self._origin, self._connect = task, origin, connect
         self._store, self._readers, self._clock, self._random = store, readers, clock, random
         self._snapshot_of, self._sink = snapshot_of, sink
+        self._target = statements_of(task)
         self._told: dict[str, str] = {}
 
     def step(self, sources: Sequence[MirrorSource], *, complete: bool) -> RoundResult:
@@ -140,8 +140,8 @@ class MirrorRounds:
 
     def _decision(self, state: MirrorState, source: MirrorSource, now: datetime) -> RefreshDecision:
         there = state.tables[source.name]
-        if self._is_linked and there.error is None:
-            return RefreshDecision(due=False, reason="the linked database looks by itself")
+        if self._target.finds_commits and there.error is None:
+            return RefreshDecision(due=False, reason="the target reads the newest commit by itself")
         return decide(self._task.refresh, source.commit, there, now, self._random())
 
     def _plan(
@@ -167,22 +167,8 @@ class MirrorRounds:
         """Carry everything out; what one dataset meets stops only this one."""
         made = self._plan(session, sources, complete=complete)
         failed: dict[str, PolynyaError] = dict(made.refused)
-        fresh: set[str] = set()
-        done = 0
-        for statement in made.statements:
-            if statement.dataset in failed:
-                continue
-            try:
-                session.execute(statement.sql)
-            except DependencyError:
-                raise
-            except PolynyaError as error:
-                failed[statement.dataset] = error
-                continue
-            done += 1
-            if statement.kind == "TABLE" and statement.action != "drop":
-                fresh.add(statement.dataset)
-            self._tell(statement)
+        done = self._carried_out(session, made, failed)
+        fresh = {one.dataset for one in done if one.kind == "TABLE" and one.action != "drop"}
         refreshed = 0
         names = {one.name for one in due} | fresh
         for one in sources:
@@ -197,10 +183,30 @@ class MirrorRounds:
                 except PolynyaError as refusal:
                     failed[one.name] = refusal
                     state = _failed(state, [one.name], refusal, now)
-            elif self._is_linked:
+            elif self._target.finds_commits:
                 state = _with(state, one.name, MirroredTable())
         first = next(iter(failed.values()), None)
-        return state, RoundResult(error=first, refreshed=refreshed, statements=done)
+        return state, RoundResult(error=first, refreshed=refreshed, statements=len(done))
+
+    def _carried_out(
+        self, session: MirrorSession, made: MirrorPlan, failed: dict[str, PolynyaError]
+    ) -> list[MirrorStatement]:
+        """Carry out what is planned; `failed` gets the first error of each dataset."""
+        done = []
+        for statement in made.statements:
+            if statement.dataset in failed:
+                continue
+            try:
+                for sql in statement.texts:
+                    session.execute(sql)
+            except DependencyError:
+                raise
+            except PolynyaError as error:
+                failed[statement.dataset] = error
+                continue
+            done.append(statement)
+            self._tell(statement)
+        return done
 
     def _refreshed(
         self,
@@ -212,13 +218,13 @@ class MirrorRounds:
         asked: bool,
     ) -> MirrorState:
         """Refresh a table, unless it was just made, and note which commit it shows then."""
-        target = self._task.target.snowflake
-        if self._is_linked:
+        relations = source.shown.dataset.relations
+        refresh, table_there = self._target.refresh(relations), self._target.table(relations)
+        if self._target.finds_commits:
             return _with(state, source.name, MirroredTable())
-        name = table_name(self._task, source.shown.dataset.relations)
-        if asked and not self._task.refresh.automatic:
-            session.execute(snowflake.refresh(target, name))
-        place = session.metadata_of(name)
+        if asked and refresh is not None and not self._task.refresh.automatic:
+            session.execute(refresh)
+        place = None if table_there is None else session.metadata_of(table_there[0])
         shows = source.commit
         if place is not None and not _same(place, shows.metadata):
             # The catalog may have named a newer commit by then, or the target none of the last.
@@ -249,7 +255,7 @@ class MirrorRounds:
         tables = {} if drop else dict(state.tables)
         for one in sources:
             table = state.tables.get(one.name, MirroredTable())
-            if table.metadata == one.commit.metadata or self._is_linked:
+            if table.metadata == one.commit.metadata or self._target.finds_commits:
                 table = replace(table, behind_since=None)
             elif table.behind_since is None:
                 table = replace(table, behind_since=min(one.commit.committed_at, now).isoformat())
@@ -267,10 +273,6 @@ class MirrorRounds:
             sets = sorted(one.shown.shape.hidden), sorted(one.shown.shape.bridged)
             texts.append(f"{one.name} {shape!r} {sets}")
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
-
-    @property
-    def _is_linked(self) -> bool:
-        return self._task.target.snowflake.linked_database is not None
 
     def _keep(self, state: MirrorState, now: datetime) -> None:
         save_state(self._store, self._task.name, state)
@@ -356,14 +358,14 @@ def described(
     sources: Mapping[str, SourceCommit],
     now: datetime,
     *,
-    is_linked: bool = False,
+    finds_commits: bool = False,
 ) -> list[MirrorRow]:
-    """How far each dataset is. `is_linked`: the target finds new commits by itself."""
+    """How far each dataset is. `finds_commits`: the target reads the newest commit by itself."""
     rows = []
     for name in sorted({*state.tables, *sources}):
         there, here = state.tables.get(name, MirroredTable()), sources.get(name)
         behind = timedelta()
-        if here is not None and there.metadata != here.metadata and not is_linked:
+        if here is not None and there.metadata != here.metadata and not finds_commits:
             since = there.behind_since
             behind = now - (here.committed_at if since is None else datetime.fromisoformat(since))
         rows.append(

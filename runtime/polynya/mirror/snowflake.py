@@ -1,16 +1,28 @@
-"""Snowflake's statements about a mirror, and sessions in which they are carried out."""
+"""Snowflake as the target of mirrors: its statements, and sessions through its connector."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+from typing_extensions import override
+
+from polynya.lake.fold.shape import Shape
+from polynya.mirror.statements import (
+    ANSWER_SECONDS,
+    MirrorSession,
+    ObjectKind,
+    ObjectText,
+    Opened,
+    TargetStatements,
+    said,
+    shortened,
+)
 from polynya.model.config.dataset import Relations
-from polynya.model.config.mirror import ConnectedMirror, MirrorRefresh, SnowflakeTarget
+from polynya.model.config.mirror import ConnectedMirror, SnowflakeTarget
 from polynya.model.config.server_connection import SnowflakeConnection
 from polynya.model.error_catalogue.mirrors import (
     CONNECTOR_MISSING,
@@ -24,23 +36,8 @@ _quote: Final = Dialect.SNOWFLAKE.quote
 _PLAIN: Final = re.compile(r"[A-Z_][A-Z0-9_$]*")
 
 
-@dataclass(frozen=True, slots=True)
-class CreateText:
-    """The text of a `CREATE`: before the comment and after it. `copies`: grants survive it."""
-
-    before: str
-    after: str
-    copies: bool = False
-
-    def statement(self, comment: str, *, replace: bool) -> str:
-        """The whole statement. Without `replace` it fails where the name is taken."""
-        verb = "CREATE OR REPLACE" if replace else "CREATE"
-        grants = " COPY GRANTS" if replace and self.copies else ""
-        return f"{verb} {self.before}{grants} COMMENT = {text(comment)}{self.after}"
-
-
 def text(value: str) -> str:
-    """A string literal."""
+    """A string literal of Snowflake, and of Redshift."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
@@ -49,74 +46,98 @@ def _named(name: str) -> str:
     return text(name if _PLAIN.fullmatch(name) else _quote(name))
 
 
-def table_path(target: SnowflakeTarget, name: str | None, relations: Relations) -> str:
-    """Where the views find the table: the mirror's own, or that of the linked database."""
-    if target.linked_database is not None:
-        linked = (target.linked_database, relations.internal_schema, relations.internal_table)
-        return _quote(*linked)
-    assert name is not None, "without a linked database each dataset has a table"
-    return _quote(target.database, target.schema_, name)
+class SnowflakeStatements(TargetStatements):
+    """Statements about external Iceberg tables, and views over these or over a linked database."""
+
+    dialect = Dialect.SNOWFLAKE
+    kinds = frozenset({"TABLE", "VIEW"})
+
+    def __init__(self, task: ConnectedMirror, target: SnowflakeTarget) -> None:
+        self._target, self._views = target, task.views
+        self._is_automatic = task.refresh.automatic
+        self.finds_commits = target.linked_database is not None
+
+    @override
+    def stored(self, name: str) -> str:
+        """A name in capitals."""
+        return name.upper()
+
+    @override
+    def table(self, relations: Relations) -> tuple[str, str] | None:
+        """An external Iceberg table; it shows what the catalog names when it is made."""
+        target = self._target
+        if target.external_volume is None or target.catalog_integration is None:
+            return None
+        options = [
+            f"EXTERNAL_VOLUME = {_named(target.external_volume)}",
+            f"CATALOG = {_named(target.catalog_integration)}",
+            f"CATALOG_NAMESPACE = {text(relations.internal_schema)}",
+            f"CATALOG_TABLE_NAME = {text(relations.internal_table)}",
+            *(["AUTO_REFRESH = TRUE"] if self._is_automatic else []),
+        ]
+        return self.stored(f"{self._views.prefix}{relations.internal_table}"), " ".join(options)
+
+    @override
+    def table_path(self, relations: Relations) -> str:
+        """The mirror's own table, or that of the linked database."""
+        table, linked = self.table(relations), self._target.linked_database
+        if table is None:
+            assert linked is not None, "checked by the model"
+            return _quote(linked, relations.internal_schema, relations.internal_table)
+        return self._place(table[0])
+
+    @override
+    def why_not(self, shape: Shape, format_version: int) -> str | None:
+        """Snowflake reads all that Polynya writes."""
+        return None
+
+    @override
+    def note(self, format_version: int) -> str | None:
+        """An upgrade to format 3 stops refreshes."""
+        if format_version < 3:
+            return None
+        return "after an upgrade from format 2 Snowflake refuses refreshes until the next commit"
+
+    @override
+    def create(self, thing: ObjectText) -> tuple[str, ...]:
+        """Make a table or a view, with its comment in the same statement."""
+        return (self._made("CREATE", thing),)
+
+    @override
+    def replace(self, thing: ObjectText, *, same_columns: bool) -> tuple[str, ...]:
+        """Grants on a view stay."""
+        return (self._made("CREATE OR REPLACE", thing),)
+
+    @override
+    def refresh(self, relations: Relations) -> str | None:
+        """Let the table show what the catalog names now."""
+        table = self.table(relations)
+        return None if table is None else f"ALTER ICEBERG TABLE {self._place(table[0])} REFRESH"
+
+    @override
+    def drop(self, kind: ObjectKind, name: str) -> str:
+        """Drop a table or a view."""
+        what = "ICEBERG TABLE" if kind == "TABLE" else "VIEW"
+        return f"DROP {what} IF EXISTS {self._place(name)}"
+
+    @override
+    def is_unfinished(self, owner: str, name: str) -> bool:
+        """A creation is one statement."""
+        return False
+
+    def _made(self, verb: str, thing: ObjectText) -> str:
+        place, comment = self._place(thing.name), f"COMMENT = {text(thing.comment)}"
+        if thing.kind == "TABLE":
+            return f"{verb} ICEBERG TABLE {place} {thing.text} {comment}"
+        secure = "SECURE " if self._views.secure else ""
+        grants = " COPY GRANTS" if verb != "CREATE" else ""
+        return f"{verb} {secure}VIEW {place}{grants} {comment} AS {thing.text}"
+
+    def _place(self, name: str) -> str:
+        return _quote(self._target.database, self._target.schema_, name)
 
 
-def external_table(
-    target: SnowflakeTarget, name: str, relations: Relations, refresh: MirrorRefresh
-) -> CreateText:
-    """An external Iceberg table; it shows what the catalog names when it is made."""
-    assert target.external_volume is not None, "checked by the model"
-    assert target.catalog_integration is not None, "checked by the model"
-    options = [
-        f"EXTERNAL_VOLUME = {_named(target.external_volume)}",
-        f"CATALOG = {_named(target.catalog_integration)}",
-        f"CATALOG_NAMESPACE = {text(relations.internal_schema)}",
-        f"CATALOG_TABLE_NAME = {text(relations.internal_table)}",
-        *(["AUTO_REFRESH = TRUE"] if refresh.automatic else []),
-    ]
-    place = _quote(target.database, target.schema_, name)
-    return CreateText(f"ICEBERG TABLE {place} {' '.join(options)}", "")
-
-
-def view(target: SnowflakeTarget, name: str, sql: str, *, secure: bool) -> CreateText:
-    """A view with the text `sql`."""
-    place = _quote(target.database, target.schema_, name)
-    return CreateText(f"{'SECURE ' if secure else ''}VIEW {place}", f" AS {sql}", copies=True)
-
-
-def refresh(target: SnowflakeTarget, name: str) -> str:
-    """Let a table show what the catalog names now."""
-    return f"ALTER ICEBERG TABLE {_quote(target.database, target.schema_, name)} REFRESH"
-
-
-def drop(target: SnowflakeTarget, kind: str, name: str) -> str:
-    """Drop a table, whose files stay, or a view."""
-    what = "ICEBERG TABLE" if kind == "TABLE" else "VIEW"
-    return f"DROP {what} IF EXISTS {_quote(target.database, target.schema_, name)}"
-
-
-class MirrorSession(Protocol):
-    """A session with the target of a mirror. All raise STATEMENT_FAILED or TARGET_UNREACHABLE."""
-
-    def objects(self) -> list[tuple[str, str, str]]:
-        """All tables and views of the schema: name, `TABLE` or `VIEW`, comment."""
-        ...
-
-    def execute(self, sql: str) -> None:
-        """Carry a statement out."""
-        ...
-
-    def metadata_of(self, table: str) -> str | None:
-        """The metadata file that a table shows; None where the target does not tell."""
-        ...
-
-    def close(self) -> None:
-        """End the session."""
-        ...
-
-
-#: Opens a text of the settings: its secrets.
-Opened = Callable[[str], str]
-#: Seconds for a login, and for one answer.
 _LOGIN_SECONDS: Final = 30
-_ANSWER_SECONDS: Final = 300
 #: `SHOW` gives at most so many objects.
 _MOST_OBJECTS: Final = 10_000
 #: Snowflake's numbers of errors about a session that has ended (`errorcode.py` of its connector).
@@ -126,16 +147,22 @@ _SESSION_OVER: Final = frozenset({390111, 390112, 390114, 390195, 250001, 250002
 class SnowflakeSession(MirrorSession):
     """A session through Snowflake's own connector, which the extra `snowflake` installs."""
 
-    def __init__(self, task: ConnectedMirror, opened: Opened) -> None:
+    def __init__(
+        self,
+        name: str,
+        target: SnowflakeTarget,
+        account: SnowflakeConnection,
+        opened: Opened,
+    ) -> None:
         """Log in. Raises CONNECTOR_MISSING, TARGET_UNREACHABLE, or what `opened` raises."""
-        self._task, self._target = task.name, task.target.snowflake
+        self._task, self._target = name, target
         try:
             # Start-up time, and an extra: only mirrors need it.
             from snowflake import connector
         except ImportError as error:
-            raise CONNECTOR_MISSING(where=task.name) from error
+            raise CONNECTOR_MISSING(where=name) from error
         self._errors: Any = connector.errors
-        given = _login(task.account, opened)
+        given = _login(account, opened)
         try:
             self._session: Any = connector.connect(
                 **given,
@@ -144,12 +171,13 @@ class SnowflakeSession(MirrorSession):
                 warehouse=self._target.warehouse,
                 application="Polynya",
                 login_timeout=_LOGIN_SECONDS,
-                network_timeout=_ANSWER_SECONDS,
-                session_parameters={"QUERY_TAG": f"polynya mirror {task.name}"},
+                network_timeout=ANSWER_SECONDS,
+                session_parameters={"QUERY_TAG": f"polynya mirror {name}"},
             )
         except (connector.errors.Error, ValueError, TypeError, OSError) as error:
             raise self._unreachable(error) from None
 
+    @override
     def objects(self) -> list[tuple[str, str, str]]:
         """All tables and views of the schema."""
         place = _quote(self._target.database, self._target.schema_)
@@ -167,10 +195,12 @@ class SnowflakeSession(MirrorSession):
             for row in rows
         ]  # fmt: skip
 
+    @override
     def execute(self, sql: str) -> None:
         """Carry a statement out."""
         self._rows(sql)
 
+    @override
     def metadata_of(self, table: str) -> str | None:
         """The metadata file that a table shows."""
         place = text(_quote(self._target.database, self._target.schema_, table))
@@ -179,6 +209,7 @@ class SnowflakeSession(MirrorSession):
         found = answer.get("metadataLocation") if isinstance(answer, dict) else None
         return found if isinstance(found, str) else None
 
+    @override
     def close(self) -> None:
         """End the session; one that cannot be ended ends by itself."""
         try:
@@ -196,13 +227,13 @@ class SnowflakeSession(MirrorSession):
             if isinstance(error, self._errors.OperationalError) or error.errno in _SESSION_OVER:
                 raise self._unreachable(error) from None
             raise STATEMENT_FAILED(
-                where=self._task, statement=_shortened(sql), why=_said(error)
+                where=self._task, statement=shortened(sql), why=said(error)
             ) from None
         except (ValueError, KeyError, OSError) as error:
             raise self._unreachable(error) from None
 
     def _unreachable(self, error: Exception) -> PolynyaError:
-        return TARGET_UNREACHABLE(where=self._task, why=_said(error))
+        return TARGET_UNREACHABLE(where=self._task, why=said(error))
 
 
 def _login(account: SnowflakeConnection, opened: Opened) -> dict[str, Any]:
@@ -228,13 +259,3 @@ def _login(account: SnowflakeConnection, opened: Opened) -> dict[str, Any]:
     elif account.password is not None:
         given["password"] = opened(account.password.get_secret_value())
     return given
-
-
-def _shortened(sql: str) -> str:
-    line = " ".join(sql.split())
-    return line if len(line) <= 120 else f"{line[:117]}..."
-
-
-def _said(error: Exception) -> str:
-    """What an error says, in one line. The connector's messages hold no login."""
-    return " ".join(str(error).split())[:500] or type(error).__name__

@@ -20,8 +20,10 @@ from polynya.model.config.http_connection import (
     is_secret_header,
 )
 from polynya.model.config.server_connection import (
+    DatabricksConnection,
     KafkaConnection,
     KinesisConnection,
+    RedshiftConnection,
     RegistryConnection,
     S3Connection,
     SnowflakeConnection,
@@ -30,7 +32,11 @@ from polynya.model.config.stream_landing import holds_secrets, is_secret
 from polynya.model.documents.problems import Problem
 from polynya.model.documents.yaml import NodePath
 from polynya.model.http_checks import api_problems
-from polynya.model.mirror_checks import account_problems
+from polynya.model.mirror_checks import (
+    databricks_problems,
+    redshift_problems,
+    snowflake_problems,
+)
 from polynya.model.stream_checks import connection_problems, kafka_problems
 
 #: How a setting holds a secret: it is nothing else, has one at known places among other words, or
@@ -94,6 +100,20 @@ _SNOWFLAKE_LOGIN: Final = (("user",), ("password",), ("private_key",), ("token",
 
 def _login_secret(path: NodePath) -> Secrecy | None:
     return "whole" if path != ("user",) and path in _SNOWFLAKE_LOGIN else None
+
+
+_DATABRICKS_LOGIN: Final = (("token",), ("client_id",), ("client_secret",))
+
+
+def _databricks_secret(path: NodePath) -> Secrecy | None:
+    return "whole" if path != ("client_id",) and path in _DATABRICKS_LOGIN else None
+
+
+def _data_api(connection: RedshiftConnection) -> tuple[str, ...]:
+    if connection.endpoint is not None:
+        return (connection.endpoint,)
+    region = connection.region
+    return (f"https://redshift-data.{region}.amazonaws.com",) if region is not None else ()
 
 
 def _store_secret(path: NodePath) -> Secrecy | None:
@@ -164,8 +184,22 @@ CONNECTION_KINDS: Final[Mapping[str, ConnectionKind]] = {
         ("account", "url"),
         _SNOWFLAKE_LOGIN,
         _login_secret,
-        problems=account_problems,
+        problems=snowflake_problems,
         servers=lambda connection: (connection.address,),
+    ),
+    "redshift": ConnectionKind(
+        RedshiftConnection,
+        ("workgroup", "cluster", "region", "endpoint"),
+        problems=redshift_problems,
+        servers=_data_api,
+    ),
+    "databricks": ConnectionKind(
+        DatabricksConnection,
+        ("url",),
+        _DATABRICKS_LOGIN,
+        _databricks_secret,
+        problems=databricks_problems,
+        servers=lambda connection: (connection.url,),
     ),
     "schema_registry": ConnectionKind(
         RegistryConnection,

@@ -254,7 +254,7 @@ def load_project(
 def _connection_of(task: Written) -> str | None:
     """The connection that a task names outside of a slot."""
     if isinstance(task, MirrorTask):
-        return task.target.snowflake.connection
+        return task.target.place.connection
     return task.connection if isinstance(task, CaptureLanding) else None
 
 

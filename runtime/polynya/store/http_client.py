@@ -8,6 +8,7 @@ to, so that no name server can change it after the check.
 from __future__ import annotations
 
 import ipaddress
+import json
 import socket
 import ssl
 import threading
@@ -171,14 +172,27 @@ class HttpClient:
         """Send the fields of a form. Raises as `send`."""
         return self.send("POST", url, headers, fields)
 
+    def send_json(
+        self, method: str, url: str, headers: Mapping[str, str], value: object | None
+    ) -> HttpAnswer:
+        """Send a value as JSON, None for no body. Raises as `send`."""
+        if value is None:
+            return self.send(method, url, headers)
+        typed = {**headers, "Content-Type": "application/json"}
+        return self.send(method, url, typed, body=json.dumps(value).encode())
+
     def send(
         self,
         method: str,
         url: str,
         headers: Mapping[str, str],
         fields: Mapping[str, str] | None = None,
+        *,
+        body: bytes | None = None,
     ) -> HttpAnswer:
-        """Send a request and read its answer, whatever its status.
+        """Send a request, with the fields of a form or a body, and read its answer.
+
+        An answer of any status is one.
 
         Raises:
             NoAnswerError: no whole answer came.
@@ -186,7 +200,9 @@ class HttpClient:
             ForbiddenAddressError: the host is one that nothing may be asked.
         """
         more: dict[str, Any] = (
-            {} if fields is None else {"fields": dict(fields), "encode_multipart": False}
+            {"body": body}
+            if fields is None
+            else {"fields": dict(fields), "encode_multipart": False}
         )
         sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "gzip", **headers}
         deadline = self._clock.monotonic() + self._timeout
@@ -198,7 +214,7 @@ class HttpClient:
             raise _no_answer(error) from None
         finished = False
         try:
-            body = self._body(response, deadline)
+            content = self._body(response, deadline)
             finished = True
         except (HTTPError, OSError, ValueError) as error:
             raise _no_answer(error) from None
@@ -208,7 +224,7 @@ class HttpClient:
             else:
                 # What is left of the answer would be taken for the beginning of the next one.
                 response.close()
-        return HttpAnswer(response.status, response.headers, body)
+        return HttpAnswer(response.status, response.headers, content)
 
     def _body(self, response: BaseHTTPResponse, deadline: float) -> bytes:
         failed = response.status >= 400

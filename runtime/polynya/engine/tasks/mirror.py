@@ -25,8 +25,9 @@ from polynya.lake.warehouse.readers import Readers
 from polynya.lake.warehouse.tables import ListedTables, Tables
 from polynya.mirror.plan import MirroredDataset, MirrorOrigin, MirrorPlan
 from polynya.mirror.rounds import MirrorRounds, MirrorSource
-from polynya.mirror.snowflake import MirrorSession, SnowflakeSession
 from polynya.mirror.state import SourceCommit
+from polynya.mirror.statements import MirrorSession
+from polynya.mirror.targets import session_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.target import ResolvedTarget
@@ -54,7 +55,7 @@ class MirrorWork:
         clock: Clock,
         sink: EventSink,
     ) -> None:
-        self.task, self._target = task, target
+        self.task, self._target, self._clock = task, target, clock
         self._known: dict[str, MirrorSource] = {}
         self._is_complete = False
         self._last: Table | None = None
@@ -129,7 +130,8 @@ class MirrorWork:
             return None
 
     def _session(self) -> MirrorSession:
-        return SnowflakeSession(self.task, self._opened)
+        region = self._target.aws.region
+        return session_of(self.task, self._opened, region=region, clock=self._clock)
 
     def _opened(self, text: str) -> str:
         """A text of the connection with its secrets. Raises LOGIN_UNREADABLE."""

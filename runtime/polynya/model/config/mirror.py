@@ -10,14 +10,24 @@ from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import ClusterName, Duration, Frozen, Name, Pattern, Prefix
 from polynya.model.config.schedule import Schedule
-from polynya.model.config.server_connection import SnowflakeConnection
+from polynya.model.config.server_connection import (
+    DatabricksConnection,
+    RedshiftConnection,
+    SnowflakeConnection,
+)
 from polynya.model.config.task import StorageTask
 
 #: The name of an object in a warehouse. Anything printable: it is quoted where it is used.
 ObjectName: TypeAlias = Annotated[
     str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")
 ]
+#: The same for a warehouse that stores names in small letters.
+LowerObjectName: TypeAlias = Annotated[
+    str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7fA-Z]+$")
+]
 ViewKind: TypeAlias = Literal["current", "history", "changes", "current_stored", "history_stored"]
+#: How the target of a mirror is reached.
+MirrorAccount: TypeAlias = SnowflakeConnection | RedshiftConnection | DatabricksConnection
 #: A registration of a reader is not heeded for longer.
 LONGEST_HOLD: Final = timedelta(hours=24)
 
@@ -71,10 +81,84 @@ class SnowflakeTarget(Frozen):
         return self
 
 
-class MirrorTarget(Frozen):
-    """The warehouse of a mirror. Redshift and Databricks are not built."""
+class RedshiftMirrorTarget(Frozen):
+    """Where a mirror is in Redshift. It makes views only: Redshift reads the tables of Glue.
 
-    snowflake: SnowflakeTarget = Field(description="Where the mirror is in Snowflake.")
+    Names are in small letters, as Redshift stores them.
+    """
+
+    connection: Name = Field(description="Connection of `type: redshift`.")
+    database: LowerObjectName = Field(description="Database of the schema. It exists.")
+    schema_: LowerObjectName = Field(
+        alias="schema",
+        description="Schema of the views. It exists, and belongs to the mirror's user.",
+    )
+    external_schema: LowerObjectName | None = Field(
+        default=None,
+        description="External schema over the Glue database of the internal tables. It exists. "
+        "Default: the name of that database, such as `shop_internal`.",
+    )
+
+
+class DatabricksMirrorTarget(Frozen):
+    """Where a mirror is in Databricks. It makes views only, over a foreign catalog of Glue.
+
+    Names are in small letters, as Unity Catalog stores them.
+    """
+
+    connection: Name = Field(description="Connection of `type: databricks`.")
+    warehouse_id: str = Field(
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="Id of the SQL warehouse that carries the statements out.",
+    )
+    catalog: LowerObjectName = Field(description="Catalog of the schema. It exists.")
+    schema_: LowerObjectName = Field(alias="schema", description="Schema of the views. It exists.")
+    foreign_catalog: LowerObjectName = Field(
+        description="Foreign catalog over Glue, in which the internal tables are. It exists."
+    )
+
+
+class MirrorTarget(Frozen):
+    """The warehouse of a mirror: one of the three."""
+
+    snowflake: SnowflakeTarget | None = Field(
+        default=None, description="Where the mirror is in Snowflake."
+    )
+    redshift: RedshiftMirrorTarget | None = Field(
+        default=None, description="Where the mirror is in Redshift."
+    )
+    databricks: DatabricksMirrorTarget | None = Field(
+        default=None, description="Where the mirror is in Databricks."
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        named = [one for one in type(self).model_fields if getattr(self, one) is not None]
+        if len(named) != 1:
+            raise PydanticCustomError(
+                "polynya_value",
+                "{message}",
+                {
+                    "message": "a mirror has one target",
+                    "fix": "name `snowflake`, `redshift` or `databricks`; a second target is a "
+                    "second mirror",
+                },
+            )
+        return self
+
+    @property
+    def place(self) -> SnowflakeTarget | RedshiftMirrorTarget | DatabricksMirrorTarget:
+        """The one that is named."""
+        place = self.snowflake or self.redshift or self.databricks
+        assert place is not None, "checked by the model"
+        return place
+
+    @property
+    def family(self) -> Literal["snowflake", "redshift", "databricks"]:
+        """The type of its connection."""
+        if self.snowflake is not None:
+            return "snowflake"
+        return "databricks" if self.redshift is None else "redshift"
 
 
 class MirrorViews(Frozen):
@@ -87,7 +171,8 @@ class MirrorViews(Frozen):
     )
     secure: bool = Field(
         default=False,
-        description="Hide the text of the views from roles that do not own them. Default: false.",
+        description="Snowflake: hide the text of the views from roles that do not own them. "
+        "Default: false.",
     )
     prefix: Prefix = Field(
         default="", description="Prefix of the names of all tables and views of the mirror."
@@ -95,7 +180,7 @@ class MirrorViews(Frozen):
 
 
 class MirrorRefresh(Frozen):
-    """When the target is told of new commits."""
+    """When the target is told of new commits. Redshift and linked databases read them anyway."""
 
     after: Literal["apply", "commit"] | None = Field(
         default=None,
@@ -108,7 +193,8 @@ class MirrorRefresh(Frozen):
     )
     automatic: bool = Field(
         default=False,
-        description="Let Snowflake look by itself (`AUTO_REFRESH`). Default: false.",
+        description="Leave it to the target to look: Snowflake does by `AUTO_REFRESH`, Databricks "
+        "when a table is queried. Default: false.",
     )
     at_most_every: Duration = Field(
         default=timedelta(seconds=60),
@@ -192,13 +278,13 @@ class MirrorTask(Frozen):
 class ConnectedMirror(MirrorTask):
     """A mirror as a run has it."""
 
-    account: SnowflakeConnection = Field(description="The connection of the target.")
+    account: MirrorAccount = Field(description="The connection of the target.")
     source: StorageTask = Field(description="The task whose tables are shown.")
     project: str = Field(description="Name of the project, for the marks of what it makes.")
 
 
 def mirror_of(
-    task: MirrorTask, account: SnowflakeConnection, source: StorageTask, project: str
+    task: MirrorTask, account: MirrorAccount, source: StorageTask, project: str
 ) -> ConnectedMirror:
     """The mirror with its connection, the task that it shows and the name of its project."""
     values = {name: getattr(task, name) for name in MirrorTask.model_fields}

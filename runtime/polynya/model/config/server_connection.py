@@ -17,6 +17,10 @@ from polynya.model.config.stream_landing import (
 
 _TARGETS: Final = "Overrides for a target of the project, by its name."
 _SEE: Final = "See the connection."
+_REDSHIFT_NAME: Final = r"^[a-z0-9-]{1,64}$"
+_ENTRY_ARN: Final = (
+    r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+$"
+)
 
 
 class _Headed(Frozen):
@@ -150,6 +154,96 @@ class SnowflakeConnection(_Headed):
     def address(self) -> str:
         """The URL of the account."""
         return self.url or f"https://{self.account}.snowflakecomputing.com"
+
+
+class RedshiftOverride(Frozen):
+    """What is different in one target."""
+
+    workgroup: str | None = Field(default=None, pattern=_REDSHIFT_NAME, description=_SEE)
+    cluster: str | None = Field(default=None, pattern=_REDSHIFT_NAME, description=_SEE)
+    user: str | None = Field(default=None, min_length=1, max_length=255, description=_SEE)
+    secret_arn: str | None = Field(default=None, pattern=_ENTRY_ARN, description=_SEE)
+    region: str | None = Field(default=None, min_length=1, max_length=64, description=_SEE)
+    endpoint: Url | None = Field(default=None, description=_SEE)
+
+
+class RedshiftConnection(_Headed):
+    """How Redshift is reached, by its Data API with the AWS identity of the process.
+
+    The name of the file is the name of the connection.
+    """
+
+    type: Literal["redshift"] = Field(description="`redshift`.")
+    workgroup: str | None = Field(
+        default=None,
+        pattern=_REDSHIFT_NAME,
+        description="Name of a workgroup of Redshift Serverless.",
+    )
+    cluster: str | None = Field(
+        default=None,
+        pattern=_REDSHIFT_NAME,
+        description="Or the identifier of a provisioned cluster.",
+    )
+    user: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=255,
+        description="Database user of a cluster, which needs `redshift:GetClusterCredentials`. "
+        "Default: the user that is called as the AWS identity, such as `IAMR:ROLE`.",
+    )
+    secret_arn: str | None = Field(
+        default=None,
+        pattern=_ENTRY_ARN,
+        description="ARN of the entry of Secrets Manager with the login of a database user. "
+        "Redshift reads it; Polynya does not. Default: the user of the AWS identity.",
+    )
+    region: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description="Region of Redshift. Default: `aws.region` of the target.",
+    )
+    endpoint: Url | None = Field(
+        default=None,
+        description="Another address of the Data API, such as an interface endpoint of a VPC. "
+        "Plain `http` only to this machine.",
+    )
+    targets: dict[Name, RedshiftOverride] = Field(default_factory=dict, description=_TARGETS)
+
+
+class DatabricksOverride(Frozen):
+    """What is different in one target."""
+
+    url: Url | None = Field(default=None, description=_SEE)
+    token: SecretStr | None = Field(default=None, description=_SEE)
+    client_id: SecretStr | None = Field(default=None, description=_SEE)
+    client_secret: SecretStr | None = Field(default=None, description=_SEE)
+
+
+class DatabricksConnection(_Headed):
+    """How a Databricks workspace is reached. The name of the file is that of the connection."""
+
+    type: Literal["databricks"] = Field(description="`databricks`.")
+    url: Url = Field(
+        description="Address of the workspace, such as `https://dbc-1a2b3c4d.cloud.databricks.com`."
+        " Plain `http` only to this machine."
+    )
+    token: SecretStr | None = Field(
+        default=None,
+        description="An access token: `${env:NAME}`, `${file:PATH}` or `${secret:NAME#FIELD}`, "
+        "never in the file. Default: none.",
+    )
+    client_id: SecretStr | None = Field(
+        default=None,
+        description="Application id of a service principal, which logs in by OAuth; may be a "
+        "reference. Default: none.",
+    )
+    client_secret: SecretStr | None = Field(
+        default=None,
+        description="OAuth secret of the service principal: a reference like `token`. "
+        "Default: none.",
+    )
+    targets: dict[Name, DatabricksOverride] = Field(default_factory=dict, description=_TARGETS)
 
 
 class AnyConnection(Protocol):

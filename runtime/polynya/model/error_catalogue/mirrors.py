@@ -19,11 +19,14 @@ MIRROR_LOGIN_UNCLEAR: Final = ErrorEntry(
     ConfigError,
     "POLYNYA-CFG-061",
     title="a connection has no login, or several",
-    message="the connection needs one of `private_key`, `token` and `password`",
-    fix="keep one of the three; a key pair is the best one for a program",
-    page="A connection of `type: snowflake` logs in with a key pair, a programmatic access token "
-    "or a password. Each is a reference: `${env:NAME}`, `${file:PATH}` or "
-    "`${secret:NAME#FIELD}`.",
+    message="the connection needs one of {logins}",
+    fix="keep one of them",
+    page="A connection of `type: snowflake` logs in with a key pair, which suits a program "
+    "best, a programmatic access token or a password; one of `type: databricks` with an access "
+    "token, or "
+    "with `client_id` and `client_secret` of a service principal. Each is a reference: "
+    "`${env:NAME}`, `${file:PATH}` or `${secret:NAME#FIELD}`. One of `type: redshift` has the AWS "
+    "identity of the process, or one of `user` and `secret_arn`.",
 )
 CONNECTOR_MISSING: Final = ErrorEntry(
     DependencyError,
@@ -52,8 +55,10 @@ STATEMENT_FAILED: Final = ErrorEntry(
     message="the target refused: {statement}",
     state="other datasets of the mirror continue; this one is tried again with growing pauses",
     fix="grant what the role lacks: `polynya mirror setup` prints all of it",
-    page="The cause is what the target answered. Mostly a grant, the external volume or the "
-    "catalog integration is missing. Objects that the mirror made before stay usable.",
+    page="The cause is what the target answered. Mostly a grant is missing, or what an "
+    "administrator makes once: external volume and catalog integration in Snowflake, the external "
+    "schema in Redshift, the foreign catalog in Databricks. Objects that the mirror made before "
+    "stay usable.",
 )
 NAME_TAKEN: Final = ErrorEntry(
     OperationError,
@@ -72,8 +77,8 @@ NAMES_FOLD: Final = ErrorEntry(
     message="{one} and {other} would both be {name} in the target",
     state="neither dataset is mirrored; the others are",
     fix="leave one out with `exclude`, or rename it",
-    page="Snowflake stores names without quotes in capitals, so two names or two columns that "
-    "differ in case only are one name there.",
+    page="Snowflake stores names without quotes in capitals, Redshift and Databricks in small "
+    "letters, so two names or two columns that differ in case only are one name there.",
 )
 CANNOT_BE_SHOWN: Final = ErrorEntry(
     OperationError,
