@@ -102,6 +102,8 @@ class MirrorRounds:
         self._store, self._readers, self._clock, self._random = store, readers, clock, random
         self._snapshot_of, self._sink = snapshot_of, sink
         self._told: dict[str, str] = {}
+        #: As the last round left it.
+        self.state = MirrorState()
 
     def step(self, sources: Sequence[MirrorSource], *, complete: bool) -> RoundResult:
         """Bring the target up to date, as far as that is due.
@@ -273,6 +275,7 @@ class MirrorRounds:
         return self._task.target.snowflake.linked_database is not None
 
     def _keep(self, state: MirrorState, now: datetime) -> None:
+        self.state = state
         save_state(self._store, self._task.name, state)
         hold(self._readers, self._task.name, state, self._task.refresh, now)
 
