@@ -252,6 +252,5 @@ def test_a_mirror_has_its_staleness_as_a_figure_of_its_task_and_of_the_cluster()
     assert value(minute, "MirrorBehindSeconds", Task='web"1') is None
     text = PrometheusText().of(minute)
     assert (
-        'polynya_task_mirror_behind_seconds{cluster="shop",node="n1",task="finance"} 1200'
-        in text
+        'polynya_task_mirror_behind_seconds{cluster="shop",node="n1",task="finance"} 1200' in text
     )
