@@ -62,7 +62,7 @@ demo-postgres: dev ## Capture a busy PostgreSQL, kill it and the capture, then c
 
 # Needs the Trino server of the slow tests, 0.8 GB, which it fetches once.
 .PHONY: demo-consume
-demo-consume: dev ## Read live tables with Spark, Trino, DuckDB, Python and Polars at one commit, while a feed goes on
+demo-consume: dev ## Read live tables with Spark, Trino, DuckDB, Python, Polars and a stand-in for Snowflake at one commit
 	@$(BIN)/python -m tests.consume_demo $(ARGS)
 
 ##@ Develop

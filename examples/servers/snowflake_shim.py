@@ -23,7 +23,9 @@ from typing import Any, Final
 
 import duckdb_extension_avro
 import duckdb_extension_iceberg
+import pyarrow as pa
 import uvicorn
+from fakesnow import arrow
 from fakesnow.server import query_request, routes, sessions, to_token
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -251,6 +253,17 @@ def _done(text: str) -> str:
     return f'SELECT {_literal(text)} AS "status"'
 
 
+def _keeping_null(ts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Times as the connector takes them; fakesnow alone sends 1970 for NULL."""
+    whole = ts.combine_chunks() if isinstance(ts, pa.ChunkedArray) else ts
+    parts = _TIMES_OF_FAKESNOW(whole.fill_null(pa.scalar(0).cast(whole.type)))
+    fields = [parts.type.field(at) for at in range(parts.type.num_fields)]
+    return pa.StructArray.from_arrays(parts.flatten(), fields=fields, mask=whole.is_null())
+
+
+_TIMES_OF_FAKESNOW: Final = arrow.timestamp_to_sf_struct
+
+
 class _Rewritten(Request):  # type: ignore[misc]  # its package is in the other environment
     """A request with another body."""
 
@@ -267,6 +280,7 @@ class _Rewritten(Request):  # type: ignore[misc]  # its package is in the other 
 
 def application(account: Account) -> Starlette:
     """Fakesnow's server with the shim in front of it."""
+    arrow.timestamp_to_sf_struct = _keeping_null
     shim = Shim(account)
 
     async def query(request: Request) -> Response:

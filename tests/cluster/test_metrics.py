@@ -32,7 +32,7 @@ def report(
 ) -> dict[str, Any]:
     stream = {"records": records, "bytes": 100 * records, "behind_seconds": 12.5}
     job = {
-        "state": "running", "held": False, "captures": {}, "quarantined": 0,
+        "state": "running", "held": False, "captures": {}, "mirrors": {}, "quarantined": 0,
         "records": records, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
         "health_percent": None, "shape": None, "lag_seconds": oldest,
         "backlog": {
@@ -225,3 +225,32 @@ def test_a_capture_has_figures_of_its_task_and_the_worst_stands_for_the_cluster(
     text = PrometheusText().of(minute)
     assert 'polynya_task_capture_lag_seconds{cluster="shop",node="n1",task="crm"} 90' in text
     assert "polynya_capture_retries{" in text
+
+
+def test_a_mirror_has_its_staleness_as_a_figure_of_its_task_and_of_the_cluster() -> None:
+    def table(behind: float, *, stale: bool) -> dict[str, Any]:
+        return {"behind_seconds": behind, "stale": stale, "failures": 0, "code": None}
+
+    minutes: list[Minute] = []
+    one = report(NOON)
+    job = one["tasks"]['web"1']["jobs"]["x"]
+    mirrored = {
+        "sales": {"shop.users": table(0.0, stale=False), "shop.orders": table(90.5, stale=False)},
+        "finance": {"shop.orders": table(1200.0, stale=True)},
+    }
+    for name, tables in mirrored.items():
+        jobs = {name: {**job, "mirrors": tables}}
+        one["tasks"][name] = {"state": "running", "jobs": jobs}
+
+    MetricsOutlet(minutes.append).put(one)
+
+    (minute,) = minutes
+    assert value(minute, "MirrorBehindSeconds") == 1200.0
+    assert (value(minute, "MirrorTables"), value(minute, "MirrorTablesStale")) == (3, 1)
+    assert value(minute, "MirrorBehindSeconds", Task="sales") == 90.5
+    assert value(minute, "MirrorTablesStale", Task="sales") == 0
+    assert value(minute, "MirrorBehindSeconds", Task='web"1') is None
+    text = PrometheusText().of(minute)
+    assert (
+        'polynya_task_mirror_behind_seconds{cluster="shop",node="n1",task="finance"} 1200' in text
+    )

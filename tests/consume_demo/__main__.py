@@ -1,8 +1,9 @@
 """What `make demo-consume` runs: engines read live tables at one commit while a feed goes on.
 
 `polynya run` copies and applies a real capture of PostgreSQL that lands a part at a time. Meanwhile
-Spark, Trino, DuckDB, PyArrow, Polars and a stand-in for Snowflake read all views as of the same
-commit, several times. Exit code 1 when an engine shows other rows or types than Spark.
+Spark, Trino, DuckDB, `polynya query`, `polynya.open`, Polars and a stand-in for Snowflake read all
+views as of the same commit, several times. Exit code 1 when an engine shows other rows or types
+than Spark, but for the known differences.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from tests.query.engines.engines import (
     trino_engine,
     views_of,
 )
+from tests.query.engines.snowflake import snowflake_engine
 from tests.streams_demo.program import Program
 
 FOLDER: Final = ROOT / "build" / "consume-demo"
@@ -96,7 +98,8 @@ def tell(folder: Path, *, looks: int, out: Callable[[str], None] = _print) -> in
         program.until("tables with pending changes", lambda: _pending(live) >= _PENDING_ROWS)
         spark = start_spark(load_project(at_one_moment(live, folder / "first")))
         stack.callback(spark.stop)
-        engines = [trino_engine(server), duckdb_engine(), EMBEDDED, PYTHON, POLARS]
+        standin = snowflake_engine(folder / "snowflake")
+        engines = [trino_engine(server), duckdb_engine(), EMBEDDED, PYTHON, POLARS, standin]
         found = []
         for number in range(looks):
             program.until("pending changes", lambda: _pending(live) >= _PENDING_ROWS)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from examples.servers import mariadb
+from examples.servers.snowflake import environment
 from examples.servers.trino import UnavailableError, programs
 from tests.absent import absent
 from tests.consume_demo import __main__ as demo
@@ -15,10 +18,13 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def _trino() -> None:
+def _servers() -> None:
+    if find_spec("snowflake.connector") is None:
+        absent("the extra `snowflake` is not installed")
     try:
         programs()
-    except UnavailableError as error:
+        environment()
+    except (UnavailableError, mariadb.UnavailableError) as error:
         absent(str(error))
 
 
@@ -27,7 +33,7 @@ def test_all_engines_show_the_rows_of_spark_while_a_feed_goes_on(tmp_path: Path)
 
     assert demo.tell(tmp_path / "demo", looks=1, out=said.append) == 0, "\n".join(said)
 
-    assert sum("the same rows" in line for line in said) == 5
+    assert sum("the same rows" in line for line in said) == 6
     assert "0 differences" in said[-1]
 
 

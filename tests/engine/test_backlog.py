@@ -8,6 +8,7 @@ from polynya.engine.backlog import (
     Backlog,
     BacklogSize,
     CaptureFigures,
+    MirrorFigures,
 )
 from polynya.formats.batch import FilePart
 
@@ -114,6 +115,20 @@ def test_what_a_capture_has_not_landed_keeps_one_node_and_asks_for_no_more() -> 
 
     assert (size.files, size.size_bytes) == (1, 10 * 2**30)
     assert (size.seconds, size.oldest_seconds) == (REMOTE_WORK_SECONDS, 600.0)
+
+
+def test_a_mirror_without_steps_is_ever_further_behind() -> None:
+    backlog = Backlog()
+    failed = MirrorFigures(behind_seconds=20.0, failures=1, stale=True, code="POLYNYA-MIR-002")
+    backlog.mirrored("sales", {"shop.users": MirrorFigures(), "shop.bills": failed}, 900.0, 0.0)
+
+    soon, late = backlog.mirrors(30.0), backlog.mirrors(1000.0)
+
+    assert (soon["shop.users"].behind_seconds, soon["shop.bills"].behind_seconds) == (0.0, 50.0)
+    assert not soon["shop.users"].stale
+    # Its task was suspended, say: nothing sees new commits.
+    assert (late["shop.users"].behind_seconds, late["shop.users"].stale) == (1000.0, True)
+    assert late["shop.bills"].code == "POLYNYA-MIR-002"
 
 
 def test_a_capture_that_keeps_up_is_no_work_and_one_without_steps_is_ever_later() -> None:

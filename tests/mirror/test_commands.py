@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from polynya.cli.main import main
-from polynya.engine.tasks.mirror import MirrorWork
+from polynya.engine.backlog import Backlog, MirrorFigures
+from polynya.engine.commands.plan_project import ProjectPlan
+from polynya.engine.tasks.mirror import MirrorWork, mirror_unit
 from polynya.engine.unit import TimeSlice
 from polynya.mirror.rounds import MirrorSource
 from polynya.model.errors import DependencyError
@@ -19,6 +23,7 @@ from tests.mirror.warehouses import WarehouseSchema, WarehouseSession
 from tests.projects import USERS, write_project
 
 pytestmark = pytest.mark.usefixtures("translated_once")
+NOTHING = ProjectPlan((), (), ())
 
 
 @pytest.fixture
@@ -66,6 +71,56 @@ def test_a_refused_dataset_fails_sql_and_a_wrong_name_is_refused(project, target
     assert "POLYNYA-MIR-004" in "".join(capsys.readouterr())
     assert main(["mirror", "sql", "sale", "-p", str(project)]) != 0
     assert "sales" in "".join(capsys.readouterr())
+
+
+def test_a_round_tells_the_agent_how_far_the_target_is(project, target):
+    loaded = load_project(project)
+    clock, backlog = FakeClock(STARTED), Backlog()
+    (project / "warehouse").mkdir()
+    work = MirrorWork(loaded.mirrors[0], loaded.target, clock=clock, sink=lambda _: None)
+    context: Any = SimpleNamespace(clock=clock, backlog=backlog)
+    unit = mirror_unit(work, context)
+
+    target.down = True
+    with pytest.raises(DependencyError):
+        unit.step(TimeSlice(at_once=True))
+
+    (users,) = backlog.mirrors(clock.monotonic()).values()
+    assert (users.failures, users.stale, users.code) == (1, True, "POLYNYA-MIR-002")
+    assert "no route to host" in (users.error or "")
+    clock.sleep(40)
+    with pytest.raises(DependencyError):
+        unit.step(TimeSlice(at_once=True))
+    assert backlog.mirrors(clock.monotonic())["shop.users"].behind_seconds == 40
+
+    target.down = False
+    clock.sleep(3600)
+    unit.step(TimeSlice(at_once=True))
+    assert backlog.mirrors(clock.monotonic()) == {"shop.users": MirrorFigures()}
+
+
+def test_plan_shows_the_sql_of_a_mirror_without_logging_in(project, target, monkeypatch, capsys):
+    target.down = True
+    assert main(["plan", "-p", str(project)]) == 3
+    assert "mirror sales: its SQL is known when a run has made the tables" in (
+        capsys.readouterr().out
+    )
+
+    monkeypatch.setattr("polynya.lake.spark.catalog.has_tables", lambda _: True)
+    monkeypatch.setattr("polynya.cli.plan.make_plan", lambda context: (context.load(), NOTHING))
+    assert main(["plan", "-p", str(project)]) == 0
+    printed = capsys.readouterr().out
+    assert "`polynya mirror sql sales` shows the difference" in printed
+    assert 'CREATE VIEW "LAKE"."SHOP"."USERS__HISTORY"' in printed
+
+    assert main(["plan", "-p", str(project), "--json"]) == 0
+    (said,) = [
+        one for one in map(json.loads, capsys.readouterr().out.splitlines())
+        if one["type"] == "plan.mirror"
+    ]  # fmt: skip
+    assert [one["action"] for one in said["statements"]] == ["create"] * 4
+    assert "polynya mirror sql sales" in said["needs"]
+    assert target.sessions == 0
 
 
 @pytest.mark.usefixtures("target")

@@ -88,6 +88,7 @@ class CapturingNode:
             backlogs=[self.job.waiting(now)],
             streams=[backlog.streams(now)],
             captures=[backlog.captures(now)],
+            mirrors=[{}],
         )
         assert self._outlet.put(node_report(facts)) is None
 

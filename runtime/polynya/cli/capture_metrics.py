@@ -59,6 +59,7 @@ class CaptureMetrics:
             backlogs=[job.waiting(now) for job in jobs],
             streams=[{} for _ in jobs],
             captures=[job.backlog.captures(now) for job in jobs],
+            mirrors=[{} for _ in jobs],
         )
         return self._outlet.put(node_report(facts))
 

@@ -90,11 +90,7 @@ def sql(
     script = plan_text(plan)
     if dry_run is not None:
         dry_run.write_text(script, encoding="utf-8")
-    statements = [
-        {"action": one.action, "name": one.name, "dataset": one.dataset, "reason": one.reason,
-         "sql": one.sql}
-        for one in plan.statements
-    ]  # fmt: skip
+    statements = statement_rows(plan)
     said = visible(script.rstrip("\n")) or "nothing to do"
     if dry_run is not None:
         said = f"{len(statements)} statements in {dry_run}"
@@ -147,6 +143,20 @@ def setup(
         "mirror.setup", {"mirror": task, "text": script}, visible(script.rstrip("\n"))
     )
     return ExitCode.OK
+
+
+def first_plan(project: LoadedProject, task: ConnectedMirror) -> MirrorPlan:
+    """What makes all objects of a mirror in an empty schema. Logs in nowhere."""
+    return _work(project, task).first_planned()
+
+
+def statement_rows(plan: MirrorPlan) -> list[dict[str, str]]:
+    """The statements as JSON has them."""
+    return [
+        {"action": one.action, "name": one.name, "dataset": one.dataset, "reason": one.reason,
+         "sql": one.sql}
+        for one in plan.statements
+    ]  # fmt: skip
 
 
 def plan_text(plan: MirrorPlan) -> str:

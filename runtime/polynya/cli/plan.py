@@ -13,6 +13,7 @@ from polynya.cli.connections import connection_checks, missing_references, tell_
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.doctor_tables import settings_for_other_engines
 from polynya.cli.exit_codes import ExitCode
+from polynya.cli.visible import visible
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.error_catalogue.configuration import TEST_SUBJECT_UNKNOWN, WRONG_USAGE
@@ -139,10 +140,15 @@ def plan(*, context: Context) -> int:
     catalog, and the pushed configuration if `polynya.yml` names a `cluster`, to show tasks that
     move. Needs no Java, writes nothing. Exit code 3 when something changes, 0 when nothing does.
 
+    Each mirror follows with the SQL that makes all its objects in an empty schema. The plan does
+    not log in, so what the target has already does not count, nor does the SQL for the exit code:
+    `polynya mirror sql` logs in and shows the difference.
+
     For example: `polynya plan --json`.
     """
     project, project_plan = make_plan(context)
     show_plan(context, project, project_plan)
+    _show_mirrors(context, project)
     return ExitCode.CHANGES if project_plan.has_changes else ExitCode.OK
 
 
@@ -204,6 +210,38 @@ def show_plan(context: CommandContext, project: LoadedProject, project_plan: Pro
         "destructive": sum(change.destructive for change in changes),
     }
     context.output.result("plan", data, tree if tree.children else "nothing changes")
+
+
+def _show_mirrors(context: CommandContext, project: LoadedProject) -> None:
+    """Say the SQL with which each mirror begins; it is known for tables that exist."""
+    if not project.mirrors:
+        return
+    # Start-up time: PyIceberg and sqlglot.
+    from polynya.cli.mirror import first_plan, plan_text, statement_rows
+    from polynya.lake.spark.catalog import has_tables
+
+    is_begun = has_tables(project.target)
+    for task in project.mirrors:
+        made = first_plan(project, task) if is_begun else None
+        data = {
+            "mirror": task.name,
+            "statements": [] if made is None else statement_rows(made),
+            "needs": f"a connection tells what is there: `polynya mirror sql {task.name}`",
+        }
+        if made is None or not (made.statements or made.refused):
+            text = f"mirror {task.name}: its SQL is known when a run has made the tables"
+        else:
+            text = (
+                f"mirror {task.name}: its SQL for an empty schema. What is there needs a "
+                f"connection: `polynya mirror sql {task.name}` shows the difference\n"
+                + visible(plan_text(made).rstrip("\n"))
+            ).rstrip("\n")
+        context.output.result("plan.mirror", data, text)
+        if made is not None:
+            for error in made.refused.values():
+                context.output.error(error)
+            for note in made.notes:
+                context.output.note(note)
 
 
 def _tell(context: CommandContext, tree: Tree, dataset_plan: DatasetPlan) -> None:

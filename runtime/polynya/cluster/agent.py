@@ -455,6 +455,7 @@ class Agent:
             backlogs=[job.waiting(now) for job in jobs],
             streams=[job.backlog.streams(now) for job in jobs],
             captures=[job.backlog.captures(now) for job in jobs],
+            mirrors=[job.backlog.mirrors(now) for job in jobs],
             sharing=self._membership.report() if self._membership is not None else None,
             busy_seconds=self._workers.busy_seconds() if self._workers is not None else 0.0,
         )

@@ -15,7 +15,13 @@ from typing import Any, Final
 
 from polynya.cluster.configuration import UNNAMED_CLUSTER, ActiveConfiguration
 from polynya.cluster.jobs import AgentJob
-from polynya.engine.backlog import REMOTE_WORK_SECONDS, BacklogSize, CaptureFigures, StreamTotals
+from polynya.engine.backlog import (
+    REMOTE_WORK_SECONDS,
+    BacklogSize,
+    CaptureFigures,
+    MirrorFigures,
+    StreamTotals,
+)
 from polynya.engine.scheduler import THREADS
 from polynya.model.errors import PolynyaError
 from polynya.observe.maintenance import HealthSummary, combine, summarise
@@ -66,6 +72,7 @@ class AgentFacts:
     backlogs: Sequence[BacklogSize]
     streams: Sequence[Mapping[str, StreamTotals]]
     captures: Sequence[Mapping[str, CaptureFigures]]
+    mirrors: Sequence[Mapping[str, MirrorFigures]]
     sharing: Mapping[str, Any] | None = None
     busy_seconds: float = 0.0
 
@@ -150,8 +157,10 @@ def _configuration(facts: AgentFacts) -> dict[str, Any]:
 def _tasks(facts: AgentFacts) -> dict[str, Any]:
     found: dict[str, Any] = {}
     files = {name: one.file for name, one in facts.in_force.tasks.items()} if facts.in_force else {}
-    known = zip(facts.jobs, facts.backlogs, facts.streams, facts.captures, strict=True)
-    for job, waiting, streams, captures in known:
+    known = zip(
+        facts.jobs, facts.backlogs, facts.streams, facts.captures, facts.mirrors, strict=True
+    )
+    for job, waiting, streams, captures, mirrors in known:
         task = found.setdefault(
             job.key.task, {"file": files.get(job.key.task), "state": "", "held": False, "jobs": {}}
         )
@@ -183,6 +192,10 @@ def _tasks(facts: AgentFacts) -> dict[str, Any]:
                 for name, taken in streams.items()
             },
             "captures": {name: _capture(figures) for name, figures in captures.items()},
+            "mirrors": {
+                name: {**asdict(figures), "behind_seconds": round(figures.behind_seconds, 3)}
+                for name, figures in mirrors.items()
+            },
         }
     for task in found.values():
         states = {job["state"] for job in task["jobs"].values()}
@@ -263,6 +276,7 @@ class MetricsOutlet:
                 *_counts(*of_task),
                 *self._maintenance(name, jobs),
                 *self._captures(name, jobs),
+                *_of_mirrors(jobs),
             )
             of_tasks += [MetricGroup({"Task": name}, figures), *self._streams(name, jobs, at)]
         busy = self._saturation(report["engine"], at)
@@ -365,6 +379,7 @@ def _of_cluster(report: Mapping[str, Any]) -> list[Metric]:
         Metric("SuspendedTasks", "Count", suspended),
         Metric("SuspendedDatasets", "Count", sum(map(_suspended_datasets, all_jobs))),
         *_worst_of_sources(all_jobs),
+        *_of_mirrors(all_jobs),
     ]
     # What is known of the speed when no node is there to measure it. What waits for a suspended job
     # is no work in these seconds, nor is what a service does.
@@ -396,6 +411,16 @@ def _worst_of_sources(jobs: Sequence[Mapping[str, Any]]) -> Iterator[Metric]:
         yield Metric("CaptureLogPercent", "Percent", max(percents))
     if streams:
         yield _seconds("StreamBehindSeconds", max(each["behind_seconds"] for each in streams))
+
+
+def _of_mirrors(jobs: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:
+    """How far the targets of mirrors are; nothing where no table is mirrored."""
+    tables = [table for job in jobs for table in job["mirrors"].values()]
+    if tables:
+        worst = max(table["behind_seconds"] for table in tables)
+        yield _seconds("MirrorBehindSeconds", worst)
+        yield Metric("MirrorTables", "Count", len(tables))
+        yield Metric("MirrorTablesStale", "Count", sum(table["stale"] for table in tables))
 
 
 def _log_percent(capture: Mapping[str, Any]) -> float | None:

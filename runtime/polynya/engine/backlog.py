@@ -123,6 +123,25 @@ class CaptureFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorFigures:
+    """How far the target of a mirror is for one dataset.
+
+    Attributes:
+        behind_seconds: for how long the target has not shown the newest commit; 0: it shows it.
+        stale: that is longer than the mirror's `stale_after`, or the last try failed.
+        failures: failed tries in a row.
+        code: of the last error; None where the last try worked.
+        error: what the last error says.
+    """
+
+    behind_seconds: float = 0.0
+    stale: bool = False
+    failures: int = 0
+    code: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPosition:
     """The position after which a stream had nothing left, and how many seconds ago that was."""
 
@@ -138,6 +157,7 @@ class Backlog:
         self._subjects: dict[str, _DatasetBacklog] = {}
         self._streams: dict[str, _StreamBacklog] = {}
         self._captures: dict[str, _CaptureBacklog] = {}
+        self._mirrors: dict[str, tuple[float, float, Mapping[str, MirrorFigures]]] = {}
         self._positions: dict[str, tuple[Mapping[str, Any], float]] = {}
         self._away: bool | None = None
 
@@ -212,6 +232,22 @@ class Backlog:
         """How each capture is; the lag of one that takes no steps grows."""
         with self._lock:
             return {name: capture.figures_at(now) for name, capture in self._captures.items()}
+
+    def mirrored(
+        self, task: str, figures: Mapping[str, MirrorFigures], stale_after: float, now: float
+    ) -> None:
+        """Record how far a mirror is, by dataset; `stale_after` is its own limit in seconds."""
+        with self._lock:
+            self._mirrors[task] = now, stale_after, dict(figures)
+
+    def mirrors(self, now: float) -> dict[str, MirrorFigures]:
+        """How far each mirrored dataset is; one that takes no steps is ever further behind."""
+        with self._lock:
+            return {
+                name: _mirror_at(one, now - at, limit)
+                for at, limit, figures in self._mirrors.values()
+                for name, one in figures.items()
+            }
 
     def resume(self, now: float) -> None:
         """The job continues; the time since its last listing was not spent on its work."""
@@ -298,7 +334,16 @@ class _StreamBacklog:
         return BacklogSize(1, int(size), size / rate, max(now - self.since, 0.0))
 
 
-#: A capture takes several steps a second; without one for so long it does not work.
+def _mirror_at(figures: MirrorFigures, since: float, stale_after: float) -> MirrorFigures:
+    """The figures of a step so many seconds later. Without steps, new commits are not seen."""
+    if not figures.behind_seconds and since < _STEPLESS_SECONDS:
+        return figures
+    behind = figures.behind_seconds + max(since, 0.0)
+    return replace(figures, behind_seconds=behind, stale=figures.stale or behind > stale_after)
+
+
+#: A capture takes several steps a second, a mirror one in a quarter of a minute; without one for so
+#: long it does not work.
 _STEPLESS_SECONDS: Final = 60.0
 
 

@@ -70,7 +70,7 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             from polynya.engine.tasks.mirror import MirrorWork, mirror_unit
 
             mirror = MirrorWork(task, context.target, clock=context.clock, sink=context.sink)
-            work.append(mirror_unit(mirror))
+            work.append(mirror_unit(mirror, context))
             continue
         if isinstance(task, DerivedTask):
             for dataset in (resolved(task, declared) for declared in task.datasets):

@@ -102,6 +102,8 @@ class MirrorRounds:
         self._snapshot_of, self._sink = snapshot_of, sink
         self._target = statements_of(task)
         self._told: dict[str, str] = {}
+        #: As the last round left it.
+        self.state = MirrorState()
 
     def step(self, sources: Sequence[MirrorSource], *, complete: bool) -> RoundResult:
         """Bring the target up to date, as far as that is due.
@@ -275,6 +277,7 @@ class MirrorRounds:
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
     def _keep(self, state: MirrorState, now: datetime) -> None:
+        self.state = state
         save_state(self._store, self._task.name, state)
         hold(self._readers, self._task.name, state, self._task.refresh, now)
 

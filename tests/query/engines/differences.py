@@ -6,9 +6,10 @@ differs is a fault.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,6 +57,53 @@ def _without_hash(view: View, table: pa.Table) -> pa.Table:
     return table.set_column(at, "hdr__key_hash", hashes)
 
 
+def _whole_numbers(_: View, table: pa.Table) -> pa.Table:
+    return table.cast(
+        pa.schema(
+            [
+                (one.name, pa.decimal128(38, 0) if pa.types.is_integer(one.type) else one.type)
+                for one in table.schema
+            ]
+        )
+    )
+
+
+def _nested_as_json(_: View, table: pa.Table) -> pa.Table:
+    columns = [
+        pa.array([_json_of(value, column.type) for value in column.to_pylist()], pa.string())
+        if pa.types.is_nested(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, table.column_names)
+
+
+def _json_of(value: Any, kind: pa.DataType) -> str | None:
+    return None if value is None else json_text(_plain_json(value, kind))
+
+
+def _plain_json(value: Any, kind: pa.DataType) -> Any:
+    """A value as JSON has it: maps are objects."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {str(key): _plain_json(one, kind.item_type) for key, one in value}
+    if pa.types.is_struct(kind):
+        return {one.name: _plain_json(value[one.name], one.type) for one in kind}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [_plain_json(one, kind.value_type) for one in value]
+    return value
+
+
+def json_text(value: Any) -> str:
+    """JSON in which equal values have one text."""
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _upper_case(_: View, table: pa.Table) -> pa.Table:
+    return table.rename_columns([name.upper() for name in table.column_names])
+
+
 DIFFERENCES = (
     Difference(
         ("Trino with printed views",),
@@ -72,12 +120,34 @@ DIFFERENCES = (
         _without_zone,
     ),
     Difference(
-        ("Trino", "Trino with printed views", "DuckDB"),
+        ("Trino", "Trino with printed views", "DuckDB", "Snowflake's stand-in"),
         "`hdr__key_hash` in History of records with pending changes, where the key has a time, a "
         "number with a fraction other than `decimal`, or a nested value",
         "NULL until the apply",
         "the hash is of Spark's text of the key, and other engines write such values differently",
         _without_hash,
+    ),
+    Difference(
+        ("Snowflake's stand-in",),
+        "`int` and `bigint`",
+        "`NUMBER(38,0)`",
+        "a limit of the stand-in, which has one type of whole numbers; Snowflake's have 10 and 19 "
+        "digits",
+        _whole_numbers,
+    ),
+    Difference(
+        ("Snowflake's stand-in",),
+        "lists, maps and structs",
+        "read as JSON text",
+        "a limit of the stand-in, which describes no nested types",
+        _nested_as_json,
+    ),
+    Difference(
+        ("Snowflake's stand-in",),
+        "names of columns",
+        "in upper case",
+        "the views name them so, because Snowflake reads names without quotes so",
+        _upper_case,
     ),
 )
 

@@ -1,7 +1,7 @@
 """Each engine shows the rows and types that Spark shows, in every view, before and after an apply.
 
 The shapes are those of the conformance cases, and datasets of all types. Two of them run on every
-push, all of them and Trino in `make test-slow`.
+push, all of them, Trino and the stand-in for Snowflake in `make test-slow`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pytest
 
+from examples.servers.mariadb import UnavailableError
+from examples.servers.snowflake import environment
 from examples.servers.trino import TrinoServer
 from polynya.lake.spark.api import SparkSession
 from polynya.query import live_rows
+from tests.absent import absent
 from tests.docs.pages import ROOT
 from tests.lab.commands import InProcessDriver
 from tests.lab.trino import running_trino
@@ -39,6 +43,8 @@ from tests.query.engines.engines import (
     trino_printed,
     views_of,
 )
+from tests.query.engines.snowflake import NAME as SNOWFLAKE
+from tests.query.engines.snowflake import snowflake_engine
 from tests.query.test_answers import FULL
 from tests.query.test_dialects_spark import TYPES
 
@@ -107,9 +113,17 @@ def halves(landing: Landing) -> Landing:
 
 
 def outcome_of(
-    directory: Path, landings: Sequence[Landing], spark: SparkSession, trino: TrinoServer | None
+    directory: Path,
+    landings: Sequence[Landing],
+    spark: SparkSession,
+    *,
+    more: Sequence[Engine] = (),
+    faulty: Sequence[Engine] = (),
 ) -> Outcome:
-    """Apply a half of the records, copy the other and compare; apply it too, and compare again."""
+    """Apply a half of the records, copy the other and compare; apply it too, and compare again.
+
+    `more` are engines beside the quick ones, `faulty` those of them with a planted fault.
+    """
     pack, driver = Pack(directory, landings), InProcessDriver(spark)
     pack.write_project()
     pack.land(0)
@@ -121,10 +135,12 @@ def outcome_of(
         wanted = _read(spark_engine(spark), directory)
         outcome.views = {f"{view.schema}.{view.name}" for view in wanted}
         outcome.rows[moment] = sum(table.num_rows for table in wanted.values())
-        for engine in _engines(trino):
+        for engine in (duckdb_engine(), *WITHOUT_JVM, *more):
             outcome.found[moment, engine.name] = compared(engine, directory, wanted)
         if moment == "pending":
-            for engine in _faulty_engines(trino):
+            # A pending delete deletes nothing.
+            quick = (duckdb_engine(mistranslated), *map(_planted, WITHOUT_JVM))
+            for engine in (*quick, *faulty):
                 outcome.planted[engine.name] = compared(engine, directory, _few(wanted))
     return outcome
 
@@ -136,20 +152,9 @@ def _read(engine: Engine, directory: Path) -> dict[View, pa.Table]:
     return {view: table for view, table in shown.items() if table is not None}
 
 
-def _engines(trino: TrinoServer | None) -> list[Engine]:
-    more = [trino_engine(trino), trino_printed(trino)] if trino else []
-    return [duckdb_engine(), *WITHOUT_JVM, *more]
-
-
-def _faulty_engines(trino: TrinoServer | None) -> list[Engine]:
-    """The engines with a view text in which a pending delete deletes nothing."""
-    more = [trino_printed(trino, mistranslated)] if trino else []
-    return [duckdb_engine(mistranslated), *map(_planted, WITHOUT_JVM), *more]
-
-
 def mistranslated(text: str) -> str:
     """A view that shows the records which pending changes delete."""
-    return re.sub(r"NOT __del\b", "TRUE", text)
+    return re.sub(r'NOT ("?)__del\1(?!\w)', "TRUE", text)
 
 
 def _planted(engine: Engine) -> Engine:
@@ -183,7 +188,7 @@ def conformance(only: Sequence[str] = ()) -> list[Landing]:
 def few(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """A shape of the conformance cases and all types, without Trino."""
     landings = [*conformance(FEW), *kinds()[:1]]
-    return outcome_of(tmp_path_factory.mktemp("few"), landings, spark, None)
+    return outcome_of(tmp_path_factory.mktemp("few"), landings, spark)
 
 
 @pytest.fixture(scope="module")
@@ -194,12 +199,35 @@ def trino() -> Iterator[TrinoServer]:
 
 
 @pytest.fixture(scope="module")
+def snowflake_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For the log of the stand-in; where it cannot be had the tests are skipped, in CI failed."""
+    if find_spec("snowflake.connector") is None:
+        absent("the extra `snowflake` is not installed")
+    try:
+        environment()
+    except UnavailableError as error:
+        absent(str(error))
+    return tmp_path_factory.mktemp("snowflake")
+
+
+@pytest.fixture(scope="module")
 def every(
-    spark: SparkSession, trino: TrinoServer, tmp_path_factory: pytest.TempPathFactory
+    spark: SparkSession,
+    trino: TrinoServer,
+    snowflake_folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Outcome:
-    """All shapes and all types, with Trino."""
-    landings = [*conformance(), *kinds()]
-    return outcome_of(tmp_path_factory.mktemp("every"), landings, spark, trino)
+    """All shapes and all types, with Trino and the stand-in for Snowflake."""
+    return outcome_of(
+        tmp_path_factory.mktemp("every"),
+        [*conformance(), *kinds()],
+        spark,
+        more=[trino_engine(trino), trino_printed(trino), snowflake_engine(snowflake_folder)],
+        faulty=[
+            trino_printed(trino, mistranslated),
+            snowflake_engine(snowflake_folder, mistranslated),
+        ],
+    )
 
 
 def assert_same(outcome: Outcome, moment: str, engine: str) -> None:
@@ -224,15 +252,16 @@ def test_a_mistranslation_is_found(few: Outcome, engine: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("engine", [*QUICK, *TRINO])
+@pytest.mark.parametrize("engine", [*QUICK, *TRINO, SNOWFLAKE])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_every_shape_in_every_engine(every: Outcome, moment: str, engine: str) -> None:
     assert_same(every, moment, engine)
 
 
 @pytest.mark.slow
-def test_a_mistranslation_for_trino_is_found(every: Outcome) -> None:
-    assert every.planted["Trino with printed views"].different
+@pytest.mark.parametrize("engine", ["Trino with printed views", SNOWFLAKE])
+def test_a_mistranslation_for_a_server_is_found(every: Outcome, engine: str) -> None:
+    assert every.planted[engine].different
 
 
 def test_the_page_has_each_known_difference() -> None:

@@ -36,7 +36,7 @@ BYTES_PER_SECOND: Final = 2e6
 _IDLE: Final = {
     "records": 0, "failures": 0, "fenced_total": 0, "maintenance_bytes": 0,
     "health_percent": None, "shape": None, "lag_seconds": 0.0, "streams": {}, "captures": {},
-    "state": "running", "held": False, "quarantined": 0,
+    "mirrors": {}, "state": "running", "held": False, "quarantined": 0,
 }  # fmt: skip
 LANDING: Final = "landing"
 ALL: Final = OwnLanding(None, "no document is there yet")

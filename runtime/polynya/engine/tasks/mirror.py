@@ -12,6 +12,8 @@ from typing import Final
 
 from pyiceberg.table import StaticTable, Table
 
+from polynya.engine.backlog import MirrorFigures
+from polynya.engine.context import EngineContext
 from polynya.engine.errors import as_polynya
 from polynya.engine.inventory import tables_of
 from polynya.engine.ledger import ledger_dataset
@@ -23,9 +25,9 @@ from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.lake.warehouse.readers import Readers
 from polynya.lake.warehouse.tables import ListedTables, Tables
-from polynya.mirror.plan import MirroredDataset, MirrorOrigin, MirrorPlan
+from polynya.mirror.plan import MirroredDataset, MirrorOrigin, MirrorPlan, plan
 from polynya.mirror.rounds import MirrorRounds, MirrorSource
-from polynya.mirror.state import SourceCommit
+from polynya.mirror.state import SourceCommit, staleness
 from polynya.mirror.statements import MirrorSession
 from polynya.mirror.targets import session_of
 from polynya.model.config.dataset import ResolvedDataset
@@ -59,9 +61,10 @@ class MirrorWork:
         self._known: dict[str, MirrorSource] = {}
         self._is_complete = False
         self._last: Table | None = None
+        self._origin = MirrorOrigin(task.project, target.name, task.name)
         self._rounds = MirrorRounds(
             task,
-            MirrorOrigin(task.project, target.name, task.name),
+            self._origin,
             connect=self._session,
             store=store_at(target.warehouse, target.aws),
             readers=Readers.of(target, clock),
@@ -80,10 +83,35 @@ class MirrorWork:
             pause = min(pause, result.wait.total_seconds())
         return StepResult(wait_seconds=max(pause, _SHORTEST_PAUSE), refused=result.error)
 
+    def figures(self) -> dict[str, MirrorFigures]:
+        """How far the target is for each dataset, by `schema.view`, as the last round left it.
+
+        Empty for a linked database, which looks for new commits by itself.
+        """
+        if self.task.target.snowflake.linked_database is not None:
+            return {}
+        now, limit = self._clock.now(), self.task.refresh.stale_after
+        found = {}
+        for name, table in self._rounds.state.tables.items():
+            behind = staleness(table, now)
+            found[name] = MirrorFigures(
+                behind_seconds=round(behind.total_seconds(), 3),
+                stale=behind > limit or table.failures > 0,
+                failures=table.failures,
+                code=table.code,
+                error=table.error,
+            )
+        return found
+
     def planned(self) -> MirrorPlan:
         """The statements that a round would carry out now. Changes nothing."""
         sources = self.sources()
         return self._rounds.planned(sources, complete=self._is_complete)
+
+    def first_planned(self) -> MirrorPlan:
+        """The statements that make everything where nothing is. Asks the catalog, never logs in."""
+        shown = [one.shown for one in self.sources()]
+        return plan(self.task, self._origin, shown, (), complete=self._is_complete)
 
     def sources(self) -> list[MirrorSource]:
         """The datasets that the mirror shows, with their newest commits."""
@@ -161,9 +189,19 @@ def _commit(table: Table) -> SourceCommit | None:
     )
 
 
-def mirror_unit(work: MirrorWork) -> Unit:
+def mirror_unit(work: MirrorWork, context: EngineContext) -> Unit:
     """The unit of a mirror. In a run that ends it comes after the tasks that write tables."""
-    return Unit(work.task.name, work.task.name, work.step, stage=AFTER_TABLES)
+    task = work.task
+
+    def step(given: TimeSlice) -> StepResult:
+        try:
+            return work.step(given)
+        finally:
+            limit = task.refresh.stale_after.total_seconds()
+            now = context.clock.monotonic()
+            context.backlog.mirrored(task.name, work.figures(), limit, now)
+
+    return Unit(task.name, task.name, step, stage=AFTER_TABLES)
 
 
 @dataclass(slots=True)
