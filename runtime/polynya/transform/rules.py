@@ -386,7 +386,9 @@ def _names_before(name: str, rules: Sequence[TransformationRule]) -> set[str]:
     names = {name}
     for rule in reversed(rules):
         if rule.rename is not None:
-            names |= {one for one in rule.when.column if is_literal(one)}
+            if rule.rename in names:
+                # A column of the source that is called so already would be a conflict.
+                names = names - {rule.rename} | {one for one in rule.when.column if is_literal(one)}
         elif rule.case is not None:
             names |= {text for one in names for text in (one.lower(), one.upper())}
         else:
