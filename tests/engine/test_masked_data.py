@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_a_masked_value_is_nowhere_in_the_lake(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Through events, bad records, applies, deletes and a reload; the same search finds a name."""
-    caplog.set_level(0)
+    caplog.set_level(logging.DEBUG, logger="polynya")
     monkeypatch.setenv("RULES_KEY", KEY)
     users = lab.feed(
         task=of_mail({"when": {"column": "size"}, "type": "int"}),
@@ -99,7 +100,7 @@ def test_a_hashed_key_of_a_capture_stays_one_key(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Through an update, a change of the key and a delete; broken events show nothing either."""
-    caplog.set_level(0)
+    caplog.set_level(logging.DEBUG, logger="polynya")
     monkeypatch.setenv("RULES_KEY", KEY)
     capture = lab.capture()
     capture.more = {
