@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polynya.engine.tasks.capture_process import CaptureSecrets, access_to
-from polynya.model.config.capture import FromEnvironment
+from polynya.model.config.masks import FromEnvironment
 from polynya.model.errors import ConfigErrors, OperationError
 from polynya.model.loader import load_project
 from polynya.store.vault import vault

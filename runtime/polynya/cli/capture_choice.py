@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from polynya.capture.inexact import EXPLAINED
 from polynya.cli.format import age_in_words, size_in_words
-from polynya.model.config.capture import MaskSetting
 from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.masks import MaskSetting
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import ConfigError, OperationError

@@ -91,6 +91,7 @@ COMMANDS: Final = (
     _command("status", "status:status", "Show freshness, backlog and health."),
     _command("history", "history:history", "Show every event and version of one record."),
     _command("quarantine", "quarantine:app", "Rejected records: list, show, replay."),
+    _command("rules", "rules:app", "Rules over columns: which did what, and why."),
     _command("mirror", "mirror:app", "Mirrors in other warehouses: status, SQL, set-up."),
     _command("flow", "flow:app", "Flows of transforms: steps, columns, SQL, a picture."),
     _command("dataset", "tables:app", "Suspend or resume one dataset."),

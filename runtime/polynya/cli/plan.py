@@ -86,7 +86,9 @@ def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:
 
 
 def _expression_errors(project: LoadedProject) -> list[ConfigError]:
-    if not any(_has_expressions(task.defaults, *task.datasets) for task in project.tasks):
+    if not any(
+        task.rules or _has_expressions(task.defaults, *task.datasets) for task in project.tasks
+    ):
         return []
     # sqlglot takes a fifth of a second to load and many projects have no expression.
     from polynya.transform.project import expression_errors

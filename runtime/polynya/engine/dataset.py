@@ -23,6 +23,7 @@ from polynya.engine.evolution import (
     types_that_need_a_rewrite,
 )
 from polynya.engine.ledger import ledger_dataset
+from polynya.engine.mask_keys import mask_key
 from polynya.engine.pending import apply_decision, pending_facts
 from polynya.engine.policy import PendingFacts
 from polynya.engine.scheduler import run_in_threads
@@ -33,6 +34,7 @@ from polynya.formats.files import Discovery
 from polynya.lake.apply.apply import ApplyResult
 from polynya.lake.copy.copy import CopyResult, copy_batch, missing
 from polynya.lake.copy.mapping import Before, mapped_batch
+from polynya.lake.copy.masks import withheld
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import publish_views
 from polynya.lake.table.dataset import BeingAppliedError, DatasetTable
@@ -57,6 +59,7 @@ from polynya.observe import engine as events
 from polynya.observe.events import Event, StepProgress, under_way
 from polynya.observe.streams import StreamLost
 from polynya.observe.trace import span
+from polynya.transform.rules import with_rules
 
 log = logging.getLogger(__name__)
 
@@ -177,9 +180,11 @@ class WorkingDataset:
 
     def map_columns(self, batch: DatasetBatch) -> DatasetBatch:
         """A batch as it was read with the columns of the table; see `mapped_batch`."""
+        if self.table.dataset.withholds:
+            batch = withheld(batch)
         if not self.table.dataset.mapping.is_set:
             return batch
-        return mapped_batch(batch, self.reading, self._before, lambda: self.context.spark)
+        return mapped_batch(batch, self.reading, self._before, lambda: self.context.spark, mask_key)
 
     def apply_schema_changes(self, batch: DatasetBatch) -> DatasetBatch:
         """Apply the schema changes of a batch to the dataset; returns the batch in the new shape.
@@ -323,10 +328,12 @@ class WorkingDataset:
     @property
     def known_table(self) -> KnownTable:
         """The facts that reading its files needs."""
-        mapping = self.reading.mapping
+        before = self._before
+        reading = with_rules(self.reading, before.source)
+        mapping = reading.mapping
         return KnownTable(
-            dataset=of_source(self.reading),
-            schema=self._before.source if mapping.is_set else self.columns,
+            dataset=of_source(reading),
+            schema=before.source if mapping.is_set else self.columns,
             keys=mapping.of_source(self.keys),
             done={path: progress.records for path, progress in self.progress.items()},
             called=self.table.state.copy.membership.called,

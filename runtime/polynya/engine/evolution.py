@@ -35,6 +35,7 @@ from polynya.model.types import DataType, parse_type
 from polynya.observe.engine import ColumnUnknown, SchemaChanged
 from polynya.transform.mapping import columns_read
 from polynya.transform.named_columns import UnknownColumn, unknown_columns
+from polynya.transform.rules import with_rules
 
 #: Kind of a suspension for such a column, which `polynya dataset resume --accept ignore` accepts.
 UNKNOWN_COLUMN_KIND: Final = "unknown_column"
@@ -298,6 +299,7 @@ def schema_changes_of(
         # What a source declares are its own columns.
         known_types = {name: parse_type(text) for name, text in columns.of_source.items()}
         now = batch.source
+        mapping = with_rules(reading, {**known_types, **now}).mapping
     if batch.declared is not None and columns.declared:
         changes = schema_changes(
             [name for name in columns.declared if name not in excluded],

@@ -8,6 +8,8 @@ columns, so its commits are fenced and its quarantine is read like any other.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import Dataset
 from polynya.model.config.task import StorageTask, resolved
@@ -27,4 +29,7 @@ def ledger_dataset(task: StorageTask) -> ResolvedDataset:
         mode="append_only",
         on_bad_record="stop" if stops else "quarantine",
     )
-    return resolved(task, dataset)
+    # It has no rows; a record that belongs to no dataset may still have what a mask hides.
+    withholds = any(rule.mask is not None for rule in task.rules)
+    plain = task.model_copy(update={"rules": ()})
+    return replace(resolved(plain, dataset), withholds=withholds)

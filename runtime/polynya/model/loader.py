@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from polynya.model.bindings import ProjectReader, TargetBindings, read_bindings
 from polynya.model.checks import cluster_problems, task_problems, unsecured_catalogs
@@ -24,6 +24,7 @@ from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import Project, ResolvedTarget, choose_target, target_name
 from polynya.model.config.task import StorageTask, merged, resolved
 from polynya.model.config.task_kinds import TASK_KINDS, Task, Written
+from polynya.model.config.transform import StreamingTransform
 from polynya.model.connections import (
     TargetConnection,
     connection_names,
@@ -63,6 +64,7 @@ from polynya.model.project_transforms import (
     with_registry,
     with_storage_names,
 )
+from polynya.model.rule_checks import late_masks, placed, written_rule_keys
 from polynya.model.stream_checks import capture_problems, connected_problems, landing_problems
 
 PROJECT_FILES: Final = ("polynya.yml", "polynya.yaml", "polynya.json")
@@ -193,14 +195,11 @@ def load_project(
     reader = ProjectReader(environ, bindings, errors)
 
     read = reader.read(
-        directory / project_file, project_file, needless=of_other_targets(chosen_name)
+        directory / project_file, project_file, is_read_at_use, of_other_targets(chosen_name)
     )
     project = parse_file(_of_target(read), Project, "project", errors) if read else None
     if read is not None:
-        written = located(written_secrets(read.document), read.document, project_file)
-        errors.extend(written)
-        project = None if written else project
-        errors.extend(_unsecured(project, read))
+        project = _checked(project, read, errors)
 
     known_targets = names if project is not None else None
     connections = read_connections(directory, chosen_name, known_targets, reader)
@@ -285,6 +284,21 @@ def _of_target(file: DocumentFile) -> DocumentFile:
     return replace(file, value={**value, "targets": kept})
 
 
+def _checked(
+    project: Project | None, file: DocumentFile, errors: list[ConfigError]
+) -> Project | None:
+    """The project with the places of its rules; None if its file has a secret."""
+    found = [*written_secrets(file.document), *written_rule_keys(file.document)]
+    written = located(found, file.document, file.shown_as)
+    errors.extend(written)
+    project = None if written else project
+    errors.extend(_unsecured(project, file))
+    if project is None:
+        return None
+    rules = placed(project.rules, file.document, file.shown_as)
+    return project.model_copy(update={"rules": rules})
+
+
 def _unsecured(project: Project | None, file: DocumentFile) -> list[ConfigError]:
     problems = () if project is None else unsecured_catalogs(project)
     return located(problems, file.document, file.shown_as)
@@ -306,9 +320,13 @@ def _task(
     """The task of a file, None when there is something wrong with it."""
     task: Written | None = parse_kinds(file, TASK_KINDS, errors)
     problems: list[Problem] = []
+    if isinstance(task, StorageTask | StreamingTransform):
+        rules = placed(task.rules, file.document, file.shown_as)
+        task = task.model_copy(update={"rules": rules})
+        problems = list(written_rule_keys(file.document))
     if isinstance(task, StorageTask):
         task = _with_defaults(task, project)
-        problems = list(task_problems(task))
+        problems += task_problems(task)
     elif isinstance(task, StreamingLanding):
         task, misplaced = with_places(task, base)
         problems = [*misplaced, *landing_problems(task)]
@@ -366,6 +384,15 @@ def _as_tasks(
             problems = [of_transform(problem) for problem in task_problems(storage)]
             tasks += [] if problems else [(storage, with_storage_names(file))]
         errors.extend(located(problems, file.document, file.shown_as))
+    all_tasks = [task for task, _ in tasks]
+    late = {
+        task.name: list(late_masks(task, all_tasks))
+        for task in all_tasks
+        if isinstance(task, StorageTask)
+    }
+    # One rule of the project may be too late for many tasks.
+    errors.extend({str(one): one for found in late.values() for one in found}.values())
+    tasks = [(task, file) for task, file in tasks if not late.get(task.name)]
     sources = {task.name: task for task, _ in tasks if isinstance(task, StorageTask)}
     tasks += _derived(transforms, project, sources, directory, errors)
     for mirror, file in mirrors:
@@ -406,7 +433,12 @@ def _derived(
 
 
 def _with_defaults(task: StorageTask, project: Project | None) -> StorageTask:
-    """Put the project's defaults under the task's."""
-    if project is None or not project.defaults.model_fields_set:
+    """Put the project's defaults under the task's, and its rules before the task's."""
+    if project is None:
         return task
-    return task.model_copy(update={"defaults": merged(project.defaults, task.defaults)})
+    changes: dict[str, Any] = {}
+    if project.defaults.model_fields_set:
+        changes["defaults"] = merged(project.defaults, task.defaults)
+    if project.rules:
+        changes["rules"] = (*project.rules, *task.rules)
+    return task.model_copy(update=changes) if changes else task

@@ -77,6 +77,8 @@ def is_read_at_use(path: NodePath) -> bool:
         return path[3:] in {("access_key_id",), ("secret_access_key",)}
     if path[:1] == ("mask",):
         return len(path) == 5 and path[3:] == ("hash", "key")
+    if path[:1] == ("rules",):
+        return len(path) == 5 and path[2:] == ("mask", "hash", "key")
     return path[-2:] in {("schema_registry", "user"), ("schema_registry", "password")}
 
 

@@ -96,6 +96,7 @@ def as_storage(task: StreamingTransform, landing: StreamingLanding) -> StorageTa
         schema_=task.schema_ or task.from_,
         landing=Landing.model_validate(read),
         datasets=(Dataset.model_validate({"name": name, "path": f"{table}/*", **settings}),),
+        rules=task.rules,
         apply=task.apply,
         batch=task.batch,
         views=task.views,

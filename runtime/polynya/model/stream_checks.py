@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Final
 
 from polynya.model.checks import unsecured_login
-from polynya.model.config.capture import CaptureLanding, IncrementalExtraction, Mask, has_wildcard
+from polynya.model.config.capture import CaptureLanding, IncrementalExtraction, has_wildcard
 from polynya.model.config.client_properties import connector_problems, property_problem
 from polynya.model.config.connection import GENERIC, Connection, is_this_machine
 from polynya.model.config.fields import KEEPING
+from polynya.model.config.masks import Mask
 from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.stream_landing import (
     OWN_PROPERTIES,

@@ -88,6 +88,7 @@ def _named(dataset: ResolvedDataset) -> Iterator[NamedColumn]:
         ],
         "columns": _of_columns(dataset),
         "where": _read_by(dataset.mapping.where),
+        "rules": sorted({name for rule in dataset.mapping.rules for name in _read_by(rule.filter)}),
         "track_history_columns": kept.track_history_columns,
         "track_history_except": kept.track_history_except,
         "retention": () if kept.retention is None else (kept.retention.column,),

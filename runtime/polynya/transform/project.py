@@ -21,6 +21,7 @@ from polynya.model.headers import LANDED_AT
 from polynya.model.loader import LoadedProject
 from polynya.transform.expressions import validate_expression
 from polynya.transform.mapping import array_of, columns_read, flattened
+from polynya.transform.rules import columns_named, resolve
 from polynya.transform.source_conditions import checked_condition
 
 EXPRESSION_SETTINGS: Final = ("apply_as_deletes", "apply_as_truncates", "where")
@@ -54,6 +55,8 @@ def expression_errors(project: LoadedProject) -> list[ConfigError]:
                 continue
             for problem in (*_array_errors(places), *_capture_errors(task, mode, places)):
                 errors.setdefault(problem.where or "", problem)
+    for problem in _rule_errors(project):
+        errors.setdefault(f"{problem.where} {problem.message}", problem)
     for capture in project.captures:
         for path, text in _of_source(capture):
             where = project.where(capture.name, *path)
@@ -62,6 +65,26 @@ def expression_errors(project: LoadedProject) -> list[ConfigError]:
             except ConfigError as error:
                 errors.setdefault(where, error)
     return list(errors.values())
+
+
+def _rule_errors(project: LoadedProject) -> Iterator[ConfigError]:
+    """Yield what is wrong with rules, as far as no record has to be known for it."""
+    wrong = set[str]()
+    rules = {rule.place: rule for task in project.tasks for rule in task.rules}
+    for place, rule in rules.items():
+        for text in (*rule.added.values(), *([rule.filter] if rule.filter else [])):
+            try:
+                validate_expression(text, where=place)
+            except ConfigError as error:
+                wrong.add(place)
+                yield error
+    for dataset in project.datasets():
+        if wrong & {rule.place for rule in dataset.mapping.rules}:
+            continue
+        try:
+            resolve(dataset, columns_named(dataset))
+        except ConfigError as error:
+            yield error
 
 
 def _of_source(capture: ConnectedCapture) -> Iterator[tuple[_Path, str]]:

@@ -131,6 +131,8 @@ _SETTING_MEANS: Final = {
     "columns": "later records are read with these types; existing rows are not reread",
     "mapping": "columns of later records are made like this; existing rows are unchanged",
     "nested": "structs of later records are stored like this; existing columns are unchanged",
+    "rules": "later records are changed like this; existing rows are unchanged, so a value that is "
+    "now masked stays until `polynya reload`",
     "where": "decides for later events; what was copied or filtered stays so",
     "tombstone_retention": "holds from the next apply on",
     "changes_retention": "events that are applied from now on are kept for this long; without it, "
@@ -435,7 +437,7 @@ def _layout_text(value: object) -> str:
 def _later(dataset: ResolvedDataset, copy: CopyState) -> Iterator[PlannedChange]:
     after = recorded(dataset, {}, has_rows=False)
     # Tables of versions without mappings remember none.
-    remembered = {"mapping": [], "nested": "keep", "where": None} | copy.settings
+    remembered = {"mapping": [], "nested": "keep", "where": None, "rules": []} | copy.settings
     for name in LATER:
         if name in remembered and remembered[name] != after[name]:
             # The name of the source is in the data; it is only a setting where it was declared.

@@ -29,8 +29,10 @@ from polynya.engine.evolution import (
     schema_changes_of,
     unknown_columns_refusal,
 )
+from polynya.engine.mask_keys import mask_key
 from polynya.formats.batch import WHOLE_FILE, DatasetBatch
 from polynya.lake.copy.mapping import mapped_batch
+from polynya.lake.copy.masks import withheld
 from polynya.lake.copy.values import Session
 from polynya.lake.fold.sql import ignored_nulls
 from polynya.lake.table.shaping import data_columns
@@ -62,7 +64,9 @@ def preview_of(records: NextRecords, session: Session, limit: int) -> DatasetPre
         return seen
     landed = records.batch
     if not records.is_rest:
-        landed = mapped_batch(landed, table.dataset, table.before, session)
+        if table.dataset.withholds:
+            landed = withheld(landed)
+        landed = mapped_batch(landed, table.dataset, table.before, session, mask_key)
     return _BatchPreview(records, landed, limit).completed(seen, session)
 
 

@@ -26,6 +26,7 @@ from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import OperationError
 from polynya.model.formats import rules_of
 from polynya.store.object_store import ObjectInfo, ObjectStore
+from polynya.transform.rules import with_rules
 
 #: Whether a dataset is part of the preview.
 IsWanted = Callable[[StorageTask, ResolvedDataset], bool]
@@ -44,10 +45,11 @@ class PreviewTable:
     def table(self) -> KnownTable:
         """What reading its files has to know."""
         columns, position = self.copy.columns, self.copy.position
+        dataset = with_rules(self.dataset, self.before.source)
         return KnownTable(
-            dataset=of_source(self.dataset),
+            dataset=of_source(dataset),
             schema=self.before.source,
-            keys=self.dataset.mapping.of_source(columns.keys),
+            keys=dataset.mapping.of_source(columns.keys),
             done={path: progress.records for path, progress in position.files.items()},
             called=self.copy.membership.called,
             key_names=[tuple(names) for names in columns.key_names],

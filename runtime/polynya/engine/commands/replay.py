@@ -13,8 +13,10 @@ from polynya.formats.batch import WHOLE_FILE, Rejected
 from polynya.formats.registry import format_of
 from polynya.formats.values.arrow import no_rows
 from polynya.lake.copy.copy import CopyResult
+from polynya.lake.copy.masks import WITHHELD
 from polynya.lake.table.suspension import Replayed, quarantined
 from polynya.model.config.sources import dataset_of_source, datasets_of_sources
+from polynya.model.error_catalogue.configuration import RECORD_WITHOUT_TEXT
 from polynya.model.error_catalogue.operation import EXTRACT_RECORD_NOT_REPLAYABLE
 from polynya.model.formats import rules_of
 
@@ -38,6 +40,8 @@ def replay(
     working = WorkingDataset.existing(context, entry.dataset)
     working.table.take_over()
     records, replayed = _chosen(working, identifiers)
+    if any(record.raw == WITHHELD and record.offset != WHOLE_FILE for record in records):
+        raise RECORD_WITHOUT_TEXT(where=f"task {entry.task.name}", dataset=entry.name)
     groups = _groups(entry, {record.file for record in records})
     results: list[CopyResult] = []
     whole: list[str] = []

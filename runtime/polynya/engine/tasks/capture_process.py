@@ -20,9 +20,10 @@ from typing_extensions import override
 from polynya.capture.lobs import Limit
 from polynya.capture.source import Access
 from polynya.capture.wire import CaptureRequest, GrowingSettings, Mode, WorkerSettings
-from polynya.model.config.capture import FromEnvironment, MaskSetting, Overlap, SecretSetting
+from polynya.model.config.capture import Overlap
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.connection import Connection, ProjectFile
+from polynya.model.config.masks import FromEnvironment, MaskSetting, SecretSetting
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.capture import (
     CAPTURE_PROCESS_NOT_STARTED,

@@ -7,7 +7,7 @@ A record is rejected whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
@@ -19,6 +19,7 @@ from polynya.formats.batch import OLD_KEY_FIELD, SERVICE_FIELDS, DatasetBatch, R
 from polynya.formats.values.arrow import no_old_keys
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.copy.mapped_values import Elements, Typed, elements_of, nulls_of, one_array
+from polynya.lake.copy.masks import Secrets, TableMasks, no_secrets
 from polynya.lake.copy.rows import ERRORS
 from polynya.lake.copy.values import Made, Session, WantedValue, computed
 from polynya.lake.table.state import SourceColumns
@@ -31,6 +32,7 @@ from polynya.model.types import BOOLEAN, DataType, Struct, Void, parse_type
 from polynya.observe.trace import span
 from polynya.transform.expressions import expression_columns, path_of
 from polynya.transform.mapping import Mapped, columns_read, mapped
+from polynya.transform.rules import ResolvedRules, resolve
 
 #: Rule of a record with a value that its column cannot hold.
 RULE: Final = "mapping"
@@ -59,16 +61,23 @@ class Before:
 
 @span("map")
 def mapped_batch(
-    batch: DatasetBatch, dataset: ResolvedDataset, before: Before, session: Session
+    batch: DatasetBatch,
+    dataset: ResolvedDataset,
+    before: Before,
+    session: Session,
+    secrets: Secrets = no_secrets,
 ) -> DatasetBatch:
     """The batch with the columns of the table; the same where nothing is mapped.
 
-    `session` is asked only for expressions that take Spark. Raises ConfigError POLYNYA-MAP-001,
-    -005 and -006 for a mapping that cannot be computed.
+    `session` is asked only for expressions that take Spark, `secrets` for keys of hashes. Raises
+    ConfigError POLYNYA-MAP-001, -005 and -006 for a mapping that cannot be computed, and as
+    `resolve` and `TableMasks.masked` for rules.
     """
     if not dataset.mapping.is_set:
         return batch
-    return _Mapping(batch, dataset, before, mapped(dataset)).done(session)
+    ruled = resolve(dataset, {**before.source, **batch.schema})
+    masks = TableMasks(dataset.relations.current, ruled.masks, secrets)
+    return _Mapping(batch, ruled, before, mapped(ruled.dataset), masks).done(session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +95,21 @@ class _Mapping:
     """One batch on its way."""
 
     def __init__(
-        self, batch: DatasetBatch, dataset: ResolvedDataset, before: Before, mapped: Mapped
+        self,
+        batch: DatasetBatch,
+        ruled: ResolvedRules,
+        before: Before,
+        mapped: Mapped,
+        masks: TableMasks,
     ) -> None:
         self._batch = batch
-        self._dataset = dataset
+        dataset = self._dataset = ruled.dataset
+        self._order = ruled.order
         self._before = before
         self._mapped = mapped
+        self._masks = masks
         self._keys = keys_of(batch, dataset)
+        masks.refuse_keys(self._keys)
         self._appends = dataset.kept.mode == "append_only" or not self._keys
         #: Operations that no condition leaves out.
         self._exempt = ["T"] if self._appends else ["T", "D"]
@@ -125,7 +142,13 @@ class _Mapping:
         left_out = sum(reasons.values())
         rejected = with_refused(self._batch, refused)
         schema = {name: column.kind for name, column in made.columns.items()}
-        old = former_keys(self._batch, self._dataset, self._elements, self._keys, schema)
+        old = former_keys(
+            self._batch,
+            self._dataset,
+            self._elements,
+            {key: schema[key] for key in self._keys},
+            self._masks,
+        )
         computed = {"__op": made.operations, "__unsent": made.unsent, OLD_KEY_FIELD: old}
         # What replaces the elements of a record, and these, have one place.
         numbers = None if self._within else self._elements.numbers
@@ -185,6 +208,9 @@ class _Mapping:
         }
         values = computed(rows, self._places(), wanted, session)
         columns = dict(zip(names, values, strict=False))
+        for name in self._masks.rules:
+            column = self._masks.masked(name, columns[name].column, self._before.table.get(name))
+            columns[name] = replace(columns[name], column=column)
         results = iter(values[len(names) :])
         truncates, deletes, where = (
             None if flat is None else pc.fill_null(next(results).column.array, fill_value=False)
@@ -235,7 +261,8 @@ class _Mapping:
         )
 
     def _chooser(self, name: str, declared: DataType | None) -> Callable[[DataType], DataType]:
-        stored_type = self._before.table.get(name)
+        # What is masked gets its own type first: the table has that of the mask.
+        stored_type = None if name in self._masks.rules else self._before.table.get(name)
 
         def choose(kind: DataType) -> DataType:
             offered = kind if declared is None else declared
@@ -284,7 +311,8 @@ class _Mapping:
             for row, text in column.misfits.items():
                 if name not in self._keys and operations[row].as_py() in self._exempt:
                     continue
-                faults.setdefault(row, f"column {name}: {text!r} does not fit {column.column.kind}")
+                value = "a masked value" if name in self._masks.rules else repr(text)
+                faults.setdefault(row, f"column {name}: {value} does not fit {column.column.kind}")
         return faults
 
     def _ordered(self, columns: Mapping[str, Typed]) -> dict[str, Typed]:
@@ -295,7 +323,8 @@ class _Mapping:
             for name, kind in self._before.table.items()
         }
         listed = {name: columns[name] for name in self._mapped.columns}
-        return {**positions, **listed, **columns}
+        in_order = {name: columns[name] for name in self._order if name in columns}
+        return {**positions, **in_order, **listed, **columns}
 
     def _refused(self, made: _Rows) -> dict[int, tuple[str, str]]:
         """The records that are set aside, by their index, with rule and error."""
@@ -411,19 +440,22 @@ def former_keys(
     batch: DatasetBatch,
     dataset: ResolvedDataset,
     elements: Elements,
-    keys: Sequence[str],
     schema: Mapping[str, DataType],
+    masks: TableMasks,
 ) -> pa.Array:
-    """The column `__old` in the names and types of the table."""
+    """The column `__old` in the names and types of the table; `schema` is that of its keys."""
+    keys = tuple(schema)
     column = one_array(batch.rows.column(OLD_KEY_FIELD))
     sources = dataset.mapping.of_source(keys)
     nothing = no_old_keys(keys, schema, len(elements.of(column))).array
     if column.null_count == len(column) or len(sources) != len(keys):
         return nothing
-    fields = [
-        pc.struct_field(column, [column.type.get_field_index(source)]).cast(arrow_type(schema[key]))
-        for key, source in zip(keys, sources, strict=True)
-    ]
+    fields = []
+    for key, source in zip(keys, sources, strict=True):
+        former = pc.struct_field(column, [column.type.get_field_index(source)])
+        if key in masks.rules:
+            former = masks.masked(key, Typed(former, batch.schema[source]), schema[key]).array
+        fields.append(former.cast(arrow_type(schema[key])))
     mask = pc.is_null(column)
     made = pa.StructArray.from_arrays(fields, fields=list(nothing.type), mask=mask)
     return elements.of(made)
@@ -568,7 +600,7 @@ def kept_columns(
     Not those that are excepted, header columns, an array whose elements are rows, and what a mapped
     column only gives another name. Raises ConfigError POLYNYA-MAP-006 for two of one name.
     """
-    renamed = _renamed(mapped)
+    renamed = _renamed(mapped) | dataset.mapping.left_out
     taken = {folded(name) for name in mapped.columns}
     excepted = set(dataset.events.except_columns)
     kept: dict[str, SourcedColumn] = {}

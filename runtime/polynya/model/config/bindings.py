@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from polynya.model.config.capture import VariableName
 from polynya.model.config.fields import Frozen, Name
+from polynya.model.config.masks import VariableName
 
 VariableValue: TypeAlias = str | bool | int | float
 

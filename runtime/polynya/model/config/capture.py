@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from polynya.model.config.dataset import DELETING, ReloadMode
@@ -22,6 +22,7 @@ from polynya.model.config.fields import (
     RelativePath,
     Size,
 )
+from polynya.model.config.masks import MaskSetting
 from polynya.model.config.schedule import (
     Cron,
     EitherSchedule,
@@ -50,57 +51,6 @@ class Lobs(Frozen):
         "replaces it by NULL, `stop` ends the load of its table, or the capture if "
         "the value is in a change. Default: `truncate`.",
     )
-
-
-VariableName: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,254}$")
-]
-
-
-class FromEnvironment(Frozen):
-    """A secret in a variable of the environment, read when the capture starts."""
-
-    env: VariableName = Field(description="Name of the environment variable.")
-
-
-#: Where a secret stands. A text is a reference, `${file:PATH}` or `${secret:NAME#FIELD}`, or what
-#: `${env:NAME}` gave when the file was read.
-SecretSetting: TypeAlias = FromEnvironment | SecretStr
-
-
-_MaskText: TypeAlias = Annotated[str, StringConstraints(max_length=10_000)]
-
-
-class KeyedHash(Frozen):
-    """HMAC-SHA256 of the value: equal values stay equal, and the key is needed to compute them."""
-
-    key: SecretSetting = Field(
-        description="The key: `{env: NAME}`, `${env:NAME}`, `${file:PATH}` or "
-        "`${secret:NAME#FIELD}`; never in the file."
-    )
-
-
-class Mask(Frozen):
-    """How a column is masked: one of these keys."""
-
-    hash: KeyedHash | None = Field(
-        default=None, description="Replace the value by a keyed hash, as text."
-    )
-    truncate: int | None = Field(
-        default=None, ge=0, le=10_000, description="Keep this number of characters."
-    )
-    replace: _MaskText | int | float | bool | None = Field(
-        default=None, description="Replace the value by this one; null for NULL."
-    )
-
-    @property
-    def chosen(self) -> tuple[str, ...]:
-        """The keys that are written; a right mask has one."""
-        return tuple(name for name in type(self).model_fields if name in self.model_fields_set)
-
-
-#: `drop` leaves the column out.
-MaskSetting: TypeAlias = Literal["drop"] | Mask
 
 
 #: Both stand for any text.

@@ -9,8 +9,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from polynya.model.config.capture import SecretSetting
 from polynya.model.config.fields import Frozen, Name
+from polynya.model.config.masks import SecretSetting
 from polynya.model.names import shown
 
 ConnectionType: TypeAlias = Literal[

@@ -172,7 +172,8 @@ class Policies:
 class ResolvedDataset:
     """A dataset of a task; `name` is the declared one, without the prefix.
 
-    `inherited` are the settings that it takes from the `defaults` of its task.
+    `inherited` are the settings that it takes from the `defaults` of its task. `withholds`: records
+    have values that a mask hides, so quarantine keeps their place and not their text.
     """
 
     task: str
@@ -186,6 +187,7 @@ class ResolvedDataset:
     policies: Policies = field(default_factory=Policies)
     maintenance: Maintenance = field(default_factory=Maintenance)
     inherited: frozenset[str] = frozenset()
+    withholds: bool = False
 
     @property
     def is_spelled_as_usual(self) -> bool:
@@ -275,7 +277,7 @@ LATER: Final[_Places] = (
         "numbers",
     )
     | _places("kept", "tombstone_retention", "changes_retention", "retention")
-    | _places("mapping", "nested", "where", mapping="columns")
+    | _places("mapping", "nested", "where", "rules", mapping="columns")
     | _places("policies", "on_bad_record", "schema_evolution")
 )
 

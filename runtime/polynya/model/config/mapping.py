@@ -11,6 +11,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import Column, ColumnType, Expression, Frozen, TimeFormatText
+from polynya.model.config.rules import TransformationRule
 from polynya.model.names import shown
 from polynya.model.time_patterns import EPOCHS, time_pattern
 from polynya.model.types import DataType, Struct, parse_type
@@ -128,7 +129,9 @@ class ColumnMapping:
 
     `columns` are those that the settings make, `nested` says what becomes of structs that none of
     them takes, `where` which events are kept. `declared` are types of columns of the source, and
-    `formats` how those of dates and times are written.
+    `formats` how those of dates and times are written. `rules` are those for the dataset, in their
+    order; once they are resolved (`transform/rules.py`), `left_out` are the columns, or fields,
+    of the source that they drop.
     """
 
     columns: tuple[MappedColumn, ...] = ()
@@ -136,11 +139,19 @@ class ColumnMapping:
     where: str | None = None
     declared: Mapping[str, DataType] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[TransformationRule, ...] = ()
+    left_out: frozenset[tuple[str, ...]] = frozenset()
 
     @property
     def is_set(self) -> bool:
         """Whether there is anything to do."""
-        return bool(self.columns) or self.nested == "expand" or self.where is not None
+        changes = bool(self.columns) or self.nested == "expand" or self.where is not None
+        return changes or bool(self.rules)
+
+    @property
+    def hides(self) -> bool:
+        """Whether a rule masks columns, so that no record may be stored as it was read."""
+        return any(rule.mask is not None for rule in self.rules)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -169,7 +180,8 @@ class ColumnMapping:
     def of_table(self, source: str) -> str | None:
         """The column of the table that one of the source is; None where another has its name."""
         renamed = next((column.name for column in self.columns if column.source == source), None)
-        return renamed or (None if source in self.names else source)
+        is_gone = source in self.names or (source,) in self.left_out
+        return renamed or (None if is_gone else source)
 
     @property
     def types(self) -> dict[str, DataType]:
@@ -188,6 +200,7 @@ def mapping_of(
     columns: Mapping[str, DataType | TimeColumn] | tuple[MappedColumn, ...] | None,
     nested: Nested | None,
     where: str | None,
+    rules: tuple[TransformationRule, ...] = (),
 ) -> ColumnMapping:
     """The mapping that settings of a dataset make."""
     listed = columns if isinstance(columns, tuple) else ()
@@ -199,4 +212,4 @@ def mapping_of(
     formats = {
         name: column.format for name, column in written.items() if isinstance(column, TimeColumn)
     }
-    return ColumnMapping(listed, nested or "keep", where, declared, formats)
+    return ColumnMapping(listed, nested or "keep", where, declared, formats, rules)

@@ -34,6 +34,7 @@ from polynya.model.config.engines import (
     Submitted,
 )
 from polynya.model.config.fields import ClusterName, Duration, Frozen, Name
+from polynya.model.config.rules import TransformationRule
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import CONTRADICTING_SETTINGS, NO_SUCH_TARGET
@@ -162,6 +163,11 @@ class Project(Frozen):
     defaults: DatasetSettings = Field(
         default_factory=DatasetSettings,
         description="Settings of all datasets; a task's `defaults` win.",
+    )
+    rules: tuple[TransformationRule, ...] = Field(
+        default=(),
+        description="Changes of rows and columns by patterns, in this order, for the datasets of "
+        "all tasks that make tables; before those of the task.",
     )
 
 

@@ -21,6 +21,7 @@ from polynya.model.config.evolution import SchemaEvolution
 from polynya.model.config.fields import ClusterName, Frozen, Name, Pattern, Prefix
 from polynya.model.config.maintenance import Maintenance
 from polynya.model.config.mapping import ColumnMapping, mapping_of
+from polynya.model.config.rules import TransformationRule
 from polynya.model.config.settings import (
     DEFAULT_TOMBSTONE_RETENTION,
     ApplyPolicy,
@@ -71,6 +72,11 @@ class StorageTask(Frozen):
     defaults: DatasetSettings = Field(
         default_factory=DatasetSettings, description="Settings of all datasets of the task."
     )
+    rules: tuple[TransformationRule, ...] = Field(
+        default=(),
+        description="Changes of rows and columns by patterns, in this order, after those of the "
+        "project.",
+    )
     apply: ApplyPolicy = Field(
         default_factory=ApplyPolicy, description="When pending changes are applied."
     )
@@ -94,7 +100,10 @@ class StorageTask(Frozen):
 def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
     """Return a dataset of a task with the task's defaults and the built-in ones filled in."""
     settings = merged(task.defaults, dataset)
-    mapping = mapping_of(settings.columns, settings.nested, settings.where)
+    rules = tuple(
+        rule for rule in task.rules if rule.when.takes_dataset(task.schema_, dataset.name)
+    )
+    mapping = mapping_of(settings.columns, settings.nested, settings.where, rules)
     return ResolvedDataset(
         task=task.name,
         name=dataset.name,
@@ -113,6 +122,7 @@ def resolved(task: StorageTask, dataset: Dataset) -> ResolvedDataset:
             on_bad_record=settings.on_bad_record or "quarantine",
         ),
         maintenance=settings.maintenance or Maintenance(),
+        withholds=mapping.hides,
         inherited=frozenset(task.defaults.model_fields_set - dataset.model_fields_set),
     )
 

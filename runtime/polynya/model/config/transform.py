@@ -23,6 +23,7 @@ from polynya.model.config.fields import (
 )
 from polynya.model.config.layout import PartitionBy, RowRetention, SortBy
 from polynya.model.config.mapping import MappedColumn, Nested
+from polynya.model.config.rules import TransformationRule
 from polynya.model.config.settings import (
     ApplyPolicy,
     BadRecordPolicy,
@@ -108,6 +109,11 @@ class StreamingTransform(Frozen):
         default=False,
         description="Where elements of an array are rows in merge mode: a newer message deletes "
         "the elements that it lacks. Default: false.",
+    )
+    rules: tuple[TransformationRule, ...] = Field(
+        default=(),
+        description="Changes of rows and columns by patterns, in this order, after those of the "
+        "project.",
     )
     where: Expression | None = Field(
         default=None, description="Spark SQL condition; other messages are left out and counted "

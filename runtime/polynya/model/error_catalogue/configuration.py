@@ -356,3 +356,68 @@ TEST_BATCH_CANNOT_LAND: Final = ErrorEntry(
     "file, or the `path` of the dataset gives no name for the file that the test writes. Name "
     "a `file` that `path` matches, one for each batch.",
 )
+CONFLICTING_RULES: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-CFG-075",
+    title="two rules contradict each other",
+    message="{dataset}, column {column}: {reason}",
+    state="nothing was copied with these rules",
+    fix="let only one of the two take the column: narrow `when`, or name it in `except`",
+    page="Two rules name, type or mask the same column, or two columns of a dataset would have one "
+    "name. Upper and lower case make no difference there. The message has both places. Rules that "
+    "build on each other, such as a prefix and then capital letters, are no conflict.",
+)
+MASK_NOT_POSSIBLE: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-CFG-076",
+    title="a column cannot be masked like this",
+    message="{dataset}, column {column}: {reason}",
+    state="nothing was copied with these rules",
+    page="`hash` takes text, whole numbers, decimals, booleans, dates, times and binary; "
+    "`truncate` takes text; `redact` and `replace` take every type. A key can only be hashed: any "
+    "other mask would make one record of several. Columns that order events, or give their time, "
+    "are stored as they are, so they cannot be masked. A column that a table already has keeps its "
+    "type, which a mask may not change.",
+)
+MASKED_VALUE_READ: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-CFG-077",
+    title="a column shows what a rule masks in another one",
+    message="{dataset}, column {column} reads `{source}`, which {place} masks",
+    state="nothing was copied with these rules",
+    fix="mask or drop this column, too, or drop the other one instead of masking it",
+    page="A mask hides one column of the table. If another column is made of the same column of "
+    "the source, it would store the value that the mask hides.",
+)
+MASK_AFTER_LANDING: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-CFG-078",
+    title="a mask would come after the values were landed",
+    message="dataset {dataset}: {landing} writes the values before this task can mask them",
+    page="Masks of rules apply when records are copied into tables. The project itself writes what "
+    "a capture or a streaming landing lands, so the values would already be in files. Use `mask` "
+    "of the capture, `direct: true` of the streaming landing, or let the rule leave this dataset "
+    "out.",
+)
+RECORD_WITHOUT_TEXT: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-CFG-079",
+    title="a quarantined record has no text to read again",
+    message="quarantined records of {dataset} were stored without their text, since columns are "
+    "masked",
+    state="nothing was changed; they stay in quarantine",
+    fix="land the corrected records in a new file, or run `polynya reload`",
+    page="Quarantine would show what a mask hides, so for a dataset with masks it keeps only the "
+    "file, the place and the rule of a record. The landed file has the record itself.",
+)
+MASK_KEY_MISSING: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-CFG-080",
+    title="the key of a hash is missing",
+    message="a rule hashes a column, and the {source} gives no key",
+    state="nothing was copied",
+    fix="set the key and run again",
+    page="A rule masks a column by a hash whose key is a reference. Where the task runs, the "
+    "variable is not set or the key is empty. Without a key anybody could compute the hashes of "
+    "likely values, so nothing is copied until there is one.",
+)
