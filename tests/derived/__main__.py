@@ -29,7 +29,7 @@ def main() -> int:
         if reason is not None:
             reasons[reason] += 1
         seed += 1
-        if (seed - given.seed) % 500 == 0:
+        if (seed - given.seed) % 50 == 0:
             print(f"seed {seed - 1}: {counts}, {time.monotonic() - start:.0f} s", flush=True)
     print(f"seeds {given.seed} to {seed - 1}: {counts}, 0 wrong")
     for reason, number in reasons.most_common():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import HealthCheck, Phase, find, settings
-from hypothesis import strategies as st
 
 from polynya.query.translate import NotEmbeddedError
 from tests.derived.queries import Statements
@@ -38,6 +36,10 @@ def is_wrong(random: Random) -> bool:
 
 def shrunk(seed: int, *, examples: int = 20_000) -> str:
     """A small statement that goes wrong, looked for from a seed; the text of its error."""
+    # Here, since it takes longer to import than many steps.
+    from hypothesis import HealthCheck, Phase, find, settings
+    from hypothesis import strategies as st
+
     random = find(
         st.randoms(use_true_random=False),
         is_wrong,

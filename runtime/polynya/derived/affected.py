@@ -137,15 +137,32 @@ class _Planner:
         self._statement = statement
         self._kinds = kinds
         self._written: dict[str, exp.Query] = {}
+        self._allowed: dict[int, list[int]] = {}
         self._size = 0
 
     # Restriction columns
 
     def allowed(self, block: Block) -> list[int]:
         """The positions of the columns that may restrict a block."""
+        if block.number not in self._allowed:
+            self._allowed[block.number] = self._allowed_of(block)
+        return self._allowed[block.number]
+
+    def _allowed_of(self, block: Block) -> list[int]:
         if isinstance(block, SetBlock):
-            right = set(self.allowed(block.right))
-            return [at for at in self.allowed(block.left) if at in right]
+            # A constant restricts its branch, too: to all rows or to none.
+            branches = list(selects(block))
+            return [
+                at
+                for at in range(len(block.names))
+                if all(at in self.allowed(b) or _is_constant(b.outputs[at][1]) for b in branches)
+                and not all(_is_constant(b.outputs[at][1]) for b in branches)
+            ]
+        lone = {
+            relation.alias
+            for relation in block.relations
+            if relation.block is not None and not self.allowed(relation.block)
+        }
         weak, loose = block.weak, self._stability.loose_sources(block)
         inexact = {
             relation.alias: self._stability.inexact(relation.block)
@@ -159,7 +176,8 @@ class _Planner:
                 continue
             if not _is_comparable(expression, self._kinds):
                 continue
-            if tables_of(expression) & weak:
+            # Of a relation that nothing restricts, any change may change all rows.
+            if tables_of(expression) & weak or tables_of(expression) <= lone:
                 continue
             if self._stability.is_loose([expression], loose):
                 continue
@@ -232,8 +250,17 @@ class _Planner:
             return "a window without PARTITION BY: each row may change every other"
         if block.partitions:
             return "no column of the result is in PARTITION BY of every window"
+        if any(r.block is not None and self._stability.inexact(r.block) for r in block.relations):
+            return "a sum of doubles may differ in its last bits, so that it restricts nothing"
         if block.keys is not None:
             return "no column of the result is computed from the columns of GROUP BY alone"
+        for branch in selects(block):
+            for relation in branch.relations:
+                if relation.block is not None and not self.allowed(relation.block):
+                    inner = self.why_nothing_restricts(relation.block)
+                    return f"a subquery in FROM is computed as a whole ({inner})"
+            if not any(is_plain(part) and tables_of(part) for _, part in branch.outputs):
+                return "no column of the result is computed from the columns of its tables alone"
         return "every column of the result may be NULL by an outer join, or is not comparable"
 
     # Queries
@@ -303,7 +330,7 @@ class _Planner:
         if term.where:
             query.set("where", exp.Where(this=_all(term.where)))
         if block.has_sets and parts and block.group is not None:
-            query.set("group", block.group.copy())
+            query.set("group", _sets_of(block.group, parts, block.keys or []))
         else:
             query.set("distinct", exp.Distinct())
         self._size += sum(1 for _ in query.walk())
@@ -400,6 +427,39 @@ def _covered(expression: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
     return all(_covered(part, keys) for part in inner.iter_expressions())
 
 
+def _sets_of(
+    group: exp.Expr, expressions: Sequence[exp.Expr], keys: Sequence[exp.Expr]
+) -> exp.Expr:
+    """The sets of GROUP BY with those keys only that some expressions are computed from."""
+    used = [key for key in keys if any(key in part.walk() for part in expressions)]
+
+    def kept(node: exp.Expr) -> exp.Expr | None:
+        inner = unwrapped(node)
+        if not isinstance(inner, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            if inner in used:
+                return inner.copy()
+            # In GROUPING SETS a set without keys is one, too.
+            return exp.Tuple() if isinstance(node.parent, exp.GroupingSets) else None
+        parts = [part for item in inner.expressions if (part := kept(item)) is not None]
+        if not parts and not isinstance(node.parent, exp.GroupingSets):
+            return None
+        return type(inner)(expressions=parts)
+
+    fresh = exp.Group(expressions=[p for e in group.expressions if (p := kept(e)) is not None])
+    for name in ("rollup", "cube", "grouping_sets"):
+        parts = [p for e in group.args.get(name) or [] if (p := kept(e)) is not None]
+        if parts:
+            fresh.set(name, parts)
+    return fresh
+
+
+def _is_constant(expression: exp.Expr) -> bool:
+    return not any(
+        isinstance(part, exp.Column | exp.AggFunc | exp.Window | exp.Query | exp.Anonymous)
+        for part in expression.walk()
+    )
+
+
 def _is_comparable(expression: exp.Expr, kinds: Kinds) -> bool:
     """Whether values can be grouped: maps cannot, nor is a generator a value."""
     for part in expression.walk():
@@ -415,6 +475,12 @@ def _is_comparable(expression: exp.Expr, kinds: Kinds) -> bool:
 
 
 def _arguments_of_coalesce(node: exp.Expr) -> list[exp.Expr]:
+    """The arguments of `coalesce`, or of a CASE that is the same: the first one if it is there."""
+    if isinstance(node, exp.Case) and len(node.args["ifs"]) == 1 and not node.this:
+        branch, default = node.args["ifs"][0], node.args.get("default")
+        there = exp.Not(this=exp.Is(this=branch.args["true"], expression=exp.Null()))
+        same = str(unwrapped(branch.this)) == str(there)
+        return [branch.args["true"], default] if same and default is not None else []
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]
     if isinstance(node, exp.Anonymous) and node.name.lower() in {"coalesce", "ifnull", "nvl"}:

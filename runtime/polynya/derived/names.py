@@ -58,6 +58,14 @@ class _Scope:
     outer: _Scope | None
     #: Columns that USING and NATURAL joined, which have no table.
     joined: set[str] = field(default_factory=set)
+    #: Tables of SEMI and ANTI joins, which only the condition of their join sees.
+    hidden: set[str] = field(default_factory=set)
+
+    def seen(self, clause: str) -> Tables:
+        """The tables that a clause sees."""
+        if clause == "on" or not self.hidden:
+            return self.tables
+        return {name: columns for name, columns in self.tables.items() if name not in self.hidden}
 
 
 class Names:
@@ -67,6 +75,7 @@ class Names:
         self._source = source
         self._inputs = inputs
         self._numbers: dict[str, str] = {}
+        self._unnamed = 0
 
     @property
     def tables(self) -> dict[str, str]:
@@ -122,6 +131,8 @@ class Names:
             columns = [column.name for column in alias.columns] if alias else []
             self._add(lateral.alias.lower(), columns or ["col"], scope, lateral)
         for join in joins:
+            if str(join.args.get("kind") or "").upper() in {"SEMI", "ANTI"}:
+                scope.hidden.add(join.this.alias_or_name.lower())
             using = join.args.get("using") or []
             scope.joined |= {column.name.lower() for column in using}
             if (join.args.get("method") or "").upper() == "NATURAL":
@@ -144,6 +155,10 @@ class Names:
                 what = "PIVOT" if relation.args.get("pivots") else "a join in brackets"
                 raise CLAUSE_NOT_ALLOWED(what=what, where=self._source.of(relation))
             columns = self._query(relation.this, ctes, None)
+            if not relation.alias:
+                self._unnamed += 1
+                name = exp.to_identifier(f"__t{self._unnamed}")
+                relation.set("alias", exp.TableAlias(this=name))
             return relation.alias.lower(), _renamed(relation, columns)
         if isinstance(relation, exp.Lateral) and isinstance(relation.this, exp.Subquery):
             columns = self._query(relation.this.this, ctes, scope)
@@ -232,17 +247,17 @@ class Names:
     def _column(self, column: exp.Column, scope: _Scope, aliases: set[str], clause: str) -> None:
         name, table = column.name, column.table.lower()
         if isinstance(column.this, exp.Star):
-            if table and table not in scope.tables:
-                self._unknown(column, f"{table}.*", list(scope.tables))
+            if table and table not in scope.seen(clause):
+                self._unknown(column, f"{table}.*", list(scope.seen(clause)))
             return
         if table:
-            self._qualified(column, scope)
+            self._qualified(column, scope, clause)
             return
         if name.lower() in scope.joined:
             return
         around: _Scope | None = scope
         while around is not None:
-            found = [t for t, columns in around.tables.items() if _has(columns, name)]
+            found = [t for t, columns in around.seen(clause).items() if _has(columns, name)]
             if len(found) > 1:
                 raise AMBIGUOUS_NAME(
                     name=shown(name),
@@ -259,16 +274,16 @@ class Names:
             if around is scope and name.lower() in aliases:
                 return
             around = around.outer
-        known = [c for columns in scope.tables.values() for c in columns]
+        known = [c for columns in scope.seen(clause).values() for c in columns]
         self._unknown(column, name, known)
 
-    def _qualified(self, column: exp.Column, scope: _Scope) -> None:
+    def _qualified(self, column: exp.Column, scope: _Scope, clause: str) -> None:
         parts = [part.name for part in column.parts]
         around: _Scope | None = scope
         while around is not None:
             # `task.dataset.column`: the alias of a table is its last part.
             for at in range(len(parts) - 1):
-                columns = around.tables.get(parts[at].lower())
+                columns = around.seen(clause).get(parts[at].lower())
                 if columns is None:
                     continue
                 if not _has(columns, parts[at + 1]):
@@ -283,16 +298,18 @@ class Names:
                     column.replace(whole)
                 return
             # A field of a struct: `column.field`.
-            if any(_has(columns, parts[0]) for columns in around.tables.values()):
+            if any(_has(columns, parts[0]) for columns in around.seen(clause).values()):
                 return
             around = around.outer
-        self._unknown(column, ".".join(parts), list(scope.tables))
+        self._unknown(column, ".".join(parts), list(scope.seen(clause)))
 
     def _unknown(self, column: exp.Column, name: str, known: Sequence[str]) -> None:
         raise UNKNOWN_COLUMN(
             name=shown(name),
             where=self._source.of(column),
-            fix=suggest(name.rpartition(".")[2], sorted(set(known))),
+            fix=suggest(
+                name.rpartition(".")[2].lower(), sorted({other.lower() for other in known})
+            ),
         )
 
     def lineage(self, tree: exp.Query) -> list[Origin]:
@@ -387,7 +404,7 @@ def _names(item: exp.Expr, scope: _Scope) -> list[str]:
     star = item.this if isinstance(item, exp.Column) else item
     if isinstance(star, exp.Star):
         table = item.table.lower() if isinstance(item, exp.Column) else ""
-        names = scope.tables.get(table, []) if table else _all(scope)
+        names = scope.seen("").get(table, []) if table else _all(scope)
         left_out = {column.name.lower() for column in star.args.get("except_") or []}
         return [name for name in names if name.lower() not in left_out]
     return [item.alias_or_name or item.output_name]
@@ -395,7 +412,7 @@ def _names(item: exp.Expr, scope: _Scope) -> list[str]:
 
 def _all(scope: _Scope) -> list[str]:
     names: list[str] = []
-    for columns in scope.tables.values():
+    for columns in scope.seen("").values():
         for column in columns:
             if column.lower() not in scope.joined or not _has(names, column):
                 names.append(column)

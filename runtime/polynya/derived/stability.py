@@ -123,13 +123,16 @@ class Stability:
 
     def _is_total(self, window: exp.Window, block: SelectBlock) -> bool:
         """Whether a window's order leaves no ties: it has the keys of all that is joined."""
-        if block.keys is not None or block.laterals:
-            return False
         order = window.args.get("order")
         parts = [part.this for part in order.expressions] if order is not None else []
         at = next((i for i, w in enumerate(block.windows) if w is window), None)
         parts += block.partitions[at] if at is not None else []
         columns = {(c.table, c.name) for part in parts if (c := direct(part)) is not None}
+        if block.keys is not None:
+            # One row for each group.
+            return not block.has_sets and all(key in map(unwrapped, parts) for key in block.keys)
+        if block.laterals:
+            return False
         return all(self._has_key(relation, columns) for relation in block.relations)
 
     def _has_key(self, relation: BlockRelation, columns: set[tuple[str, str]]) -> bool:
