@@ -67,9 +67,7 @@ def queries(extensions: str) -> Iterator[Query]:
             yield Query(benchmark, number, analyse(statement))
 
 
-def _inputs(
-    task: str, columns: list[tuple[str, str, str]]
-) -> Iterator[tuple[str, DerivedInput]]:
+def _inputs(task: str, columns: list[tuple[str, str, str]]) -> Iterator[tuple[str, DerivedInput]]:
     for table in dict.fromkeys(table for table, _, _ in columns):
         own = {
             name: kind.lower().replace("varchar", "string")

@@ -1,4 +1,4 @@
-"""Random statements over the tables of `shop`: trees of joins, groups, windows and set operations."""
+"""Random statements over the tables of `shop`: joins, groups, windows and set operations."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-
 from polynya.query.translate import NotEmbeddedError
 from tests.derived.queries import Statements
 from tests.derived.shop import Counts, Tables, WrongResultError, follow, histories

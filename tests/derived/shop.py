@@ -5,6 +5,7 @@ The oracle is the statement itself over the present rows, in DuckDB.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -209,7 +210,7 @@ def follow(
     places = [statement.columns.index(column) for column in plan.columns]
     tables.load("new", states[0])
     stored, types = tables.bag(whole)
-    for before, after in zip(states, states[1:], strict=False):
+    for before, after in itertools.pairwise(states):
         tables.load("old", before)
         tables.load("new", after)
         tables.load("touched_old", touched(before, after))

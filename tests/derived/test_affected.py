@@ -124,9 +124,7 @@ def test_lateral_view_is_kept_in_the_text_for_spark_only() -> None:
 
 
 @seeded(int(os.environ.get("POLYNYA_TEST_SEED", "1")))
-@settings(
-    max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_random_statements_are_right_over_random_histories(random: Random) -> None:
     follow_random(random, Tables(), Counts())
@@ -237,8 +235,8 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "a later join by the optional side is kept": (
         lambda p: p.setattr(terms, "tables_of", lambda part: set()),
-        "SELECT o.id, d.seg FROM orders o LEFT JOIN items i ON o.id = i.oid "
-        "JOIN customers d ON coalesce(i.qty, 1) = d.id",
+        ("SELECT o.id, d.seg FROM orders o LEFT JOIN items i ON o.id = i.oid "
+        "JOIN customers d ON coalesce(i.qty, 1) = d.id"),
     ),
     "subqueries are ignored": (
         lambda p: p.setattr(terms, "_nested", lambda *given: iter(())),
@@ -246,8 +244,8 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "only the first source counts": (
         _first_only,
-        "SELECT s0.id, sum(s1.qty) AS a FROM orders s0 JOIN items s1 ON s0.id = s1.oid "
-        "GROUP BY s0.id",
+        ("SELECT s0.id, sum(s1.qty) AS a FROM orders s0 JOIN items s1 ON s0.id = s1.oid "
+        "GROUP BY s0.id"),
     ),
     "any column restricts a window": (
         _without_partitions,
@@ -255,8 +253,8 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "columns of the optional side restrict": (
         _no_weak_columns,
-        "SELECT s1.prod, count(*) AS n FROM orders s0 LEFT JOIN items s1 ON s0.id = s1.oid "
-        "GROUP BY s1.prod",
+        ("SELECT s1.prod, count(*) AS n FROM orders s0 LEFT JOIN items s1 ON s0.id = s1.oid "
+        "GROUP BY s1.prod"),
     ),
     "ANTI JOIN counts as an inner join": (
         _weak_without(How.ANTI),
@@ -264,8 +262,8 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "HAVING is kept": (
         _having_kept,
-        "SELECT n, cust FROM (SELECT cust, count(*) AS n FROM orders GROUP BY cust "
-        "HAVING count(*) < 2) JOIN customers ON customers.id = cust",
+        ("SELECT n, cust FROM (SELECT cust, count(*) AS n FROM orders GROUP BY cust "
+        "HAVING count(*) < 2) JOIN customers ON customers.id = cust"),
     ),
     "any column restricts a group": (
         lambda p: p.setattr(affected, "_covered", lambda *given: True),
@@ -276,13 +274,13 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {
     ),
     "what the first branch allows, the second does": (
         _left_allows_all,
-        "SELECT id, 1 AS n FROM orders UNION ALL "
-        "SELECT max(oid), count(*) FROM items GROUP BY prod",
+        ("SELECT id, 1 AS n FROM orders UNION ALL "
+        "SELECT max(oid), count(*) FROM items GROUP BY prod"),
     ),
     "subqueries in FROM never change": (
         _blocks_in_from_ignored,
-        "SELECT c.id, t.n FROM customers c JOIN (SELECT cust, count(*) AS n FROM orders "
-        "GROUP BY cust) t ON t.cust = c.id",
+        ("SELECT c.id, t.n FROM customers c JOIN (SELECT cust, count(*) AS n FROM orders "
+        "GROUP BY cust) t ON t.cust = c.id"),
     ),
     "NOT IN counts as IN": (
         _positive_members,

@@ -1,10 +1,10 @@
 """Which rows of a statement's result can change when some rows of its inputs do.
 
-For a block with restriction columns R, the affected keys are a superset of the values of R for which
-its rows differ between two states of the inputs. They are the values of R in the rows that a touched
-row of some relation concerns, in either state; touched rows of a subquery in FROM are its rows with
-affected keys, so that blocks nest. Rows with other values of R come of untouched rows only, which
-are equal in both states: only rows with affected keys have to be computed again.
+For a block with restriction columns R, the affected keys are a superset of the values of R for
+which its rows differ between two states of the inputs. They are the values of R in the rows that a
+touched row of some relation concerns, in either state; touched rows of a subquery in FROM are its
+rows with affected keys, so that blocks nest. Rows with other values of R come of untouched rows
+only, which are equal in both states: only rows with affected keys have to be computed again.
 
 R may be: columns that are functions of the keys of GROUP BY and of each window's PARTITION BY, and
 that no outer join fills with NULL; of a set operation what every branch allows. Whatever is unsure
@@ -14,8 +14,7 @@ drops a condition, which finds more keys, or makes the statement `Full`, with th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -27,9 +26,9 @@ from polynya.derived.blocks import (
     Block,
     BlockRelation,
     How,
-    NotIncremental,
-    SelectBlock,
     Kinds,
+    NotIncrementalError,
+    SelectBlock,
     SetBlock,
     blocks_of,
     direct,
@@ -38,6 +37,8 @@ from polynya.derived.blocks import (
     tables_of,
 )
 from polynya.derived.functions import GENERATORS, MAPS, SAME_IN_DUCKDB
+from polynya.derived.plans import FullPlan, IncrementalPlan, Plan
+from polynya.derived.restriction import is_map, map_keys, restrictable_inputs
 from polynya.derived.stability import Stability
 from polynya.derived.statement import DerivedStatement
 from polynya.derived.terms import Step, Term, terms
@@ -51,35 +52,23 @@ _TOUCHED: Final = "touched_"
 _MAX_NODES: Final = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class FullPlan:
-    """A statement that has to be computed as a whole, and the reason as a sentence."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class IncrementalPlan:
-    """A statement of which only rows with affected keys are computed again.
-
-    Attributes:
-        statement: the statement.
-        columns: the restriction columns, by their names in the result.
-        keys: the query of the affected keys; its tables are named `STATE:TABLE`.
-        block: the statement's own block.
-        stability: of its blocks.
-    """
-
-    statement: DerivedStatement
-    columns: tuple[str, ...]
-    keys: exp.Query
-    block: Block
-    stability: Stability
-
-
+__all__ = [
+    "Full",
+    "FullPlan",
+    "Incremental",
+    "IncrementalPlan",
+    "Plan",
+    "affected_keys_sql",
+    "analyse",
+    "is_map",
+    "map_keys",
+    "restrictable_inputs",
+    "restricted_sql",
+    "statement_sql",
+]
+#: The names that others use.
 Full = FullPlan
 Incremental = IncrementalPlan
-Plan: TypeAlias = IncrementalPlan | FullPlan
 
 
 def analyse(statement: DerivedStatement, *, prefer: Sequence[str] = ()) -> Plan:
@@ -91,7 +80,7 @@ def analyse(statement: DerivedStatement, *, prefer: Sequence[str] = ()) -> Plan:
     """
     try:
         return _analysed(statement, prefer)
-    except NotIncremental as reason:
+    except NotIncrementalError as reason:
         return FullPlan(str(reason))
     except RecursionError:
         return FullPlan("the statement has too many levels, one in another")
@@ -113,7 +102,7 @@ def _analysed(statement: DerivedStatement, prefer: Sequence[str]) -> Incremental
     else:
         chosen = planner.chosen(block, allowed)
     if not chosen:
-        raise NotIncremental(planner.why_nothing_restricts(block))
+        raise NotIncrementalError(planner.why_nothing_restricts(block))
     if not planner.covers_units(block, chosen):
         chosen = allowed
     planner.check_units(block, chosen)
@@ -229,23 +218,29 @@ class _Planner:
         return units is not None and units <= columns
 
     def check_units(self, block: Block, chosen: Sequence[int]) -> None:
-        """Raise NotIncremental where loose values decide across restriction columns."""
+        """Raise NotIncrementalError where loose values decide across restriction columns."""
         for branch in selects(block):
             if not self._covers_units(branch, chosen):
-                raise NotIncremental(self._stability.why(branch))
+                raise NotIncrementalError(self._stability.why(branch))
 
     def why_nothing_restricts(self, block: Block) -> str:
         """The reason why no column restricts a recomputation."""
-        for branch in selects(block):
-            if branch.keys == []:
-                return "an aggregate without GROUP BY: its one row depends on every row"
+        branches = list(selects(block))
+        if any(branch.keys == [] for branch in branches):
+            return "an aggregate without GROUP BY: its one row depends on every row"
         if isinstance(block, SetBlock):
             return "no column may restrict every branch of the set operation"
+        return self._why_join(block) or self._why_group(block) or self._why_columns(block)
+
+    def _why_join(self, block: SelectBlock) -> str | None:
         if any(relation.how is How.FULL for relation in block.relations):
             return (
                 "FULL OUTER JOIN, and no column of the result is coalesce() of the columns that "
                 "its condition compares"
             )
+        return None
+
+    def _why_group(self, block: SelectBlock) -> str | None:
         if any(not keys for keys in block.partitions):
             return "a window without PARTITION BY: each row may change every other"
         if block.partitions:
@@ -254,13 +249,15 @@ class _Planner:
             return "a sum of doubles may differ in its last bits, so that it restricts nothing"
         if block.keys is not None:
             return "no column of the result is computed from the columns of GROUP BY alone"
-        for branch in selects(block):
-            for relation in branch.relations:
-                if relation.block is not None and not self.allowed(relation.block):
-                    inner = self.why_nothing_restricts(relation.block)
-                    return f"a subquery in FROM is computed as a whole ({inner})"
-            if not any(is_plain(part) and tables_of(part) for _, part in branch.outputs):
-                return "no column of the result is computed from the columns of its tables alone"
+        return None
+
+    def _why_columns(self, block: SelectBlock) -> str:
+        for relation in block.relations:
+            if relation.block is not None and not self.allowed(relation.block):
+                inner = self.why_nothing_restricts(relation.block)
+                return f"a subquery in FROM is computed as a whole ({inner})"
+        if not any(is_plain(part) and tables_of(part) for _, part in block.outputs):
+            return "no column of the result is computed from the columns of its tables alone"
         return "every column of the result may be NULL by an outer join, or is not comparable"
 
     # Queries
@@ -273,9 +270,7 @@ class _Planner:
             union = exp.Union(this=union, expression=query, distinct=True)
         return union
 
-    def _keys(
-        self, block: Block, chosen: Sequence[int], names: Sequence[str]
-    ) -> list[exp.Query]:
+    def _keys(self, block: Block, chosen: Sequence[int], names: Sequence[str]) -> list[exp.Query]:
         if isinstance(block, SetBlock):
             left = self._keys(block.left, chosen, names)
             return [*left, *self._keys(block.right, chosen, names)]
@@ -283,11 +278,13 @@ class _Planner:
         needed = frozenset(alias for part in expressions for alias in tables_of(part))
         queries: list[exp.Query] = []
         for state in _STATES:
-            for term in terms(block, self._stability, needed=needed):
-                queries.append(self._query(block, term, state, expressions, names))
+            queries += [
+                self._query(block, term, state, expressions, names)
+                for term in terms(block, self._stability, needed=needed)
+            ]
         if not queries:
             # A SELECT without FROM never changes.
-            raise NotIncremental("a SELECT without FROM among those of the result")
+            raise NotIncrementalError("a SELECT without FROM among those of the result")
         return queries
 
     def _query(
@@ -300,7 +297,7 @@ class _Planner:
     ) -> exp.Query:
         lateral = {part.alias for part in term.laterals}
         if any(tables_of(part) & lateral for step in term.steps for part in step.on):
-            raise NotIncremental("a join by a column of LATERAL VIEW")
+            raise NotIncrementalError("a join by a column of LATERAL VIEW")
         parts = [part.copy() for part in expressions]
         if _merged(block, self._kinds) is not None:
             side = term.steps[0].relation
@@ -339,7 +336,7 @@ class _Planner:
 
     def _check_size(self) -> None:
         if self._size > _MAX_NODES:
-            raise NotIncremental("the query of its affected keys would be too large")
+            raise NotIncrementalError("the query of its affected keys would be too large")
 
     def _relation(self, step: Step, state: str) -> exp.Expr:
         relation, touched = step.relation, step.touched
@@ -603,14 +600,10 @@ def restricted_sql(
     NULL is a key like others. Raises NotEmbeddedError: DuckDB may give another answer.
     """
     inner = _over(plan.statement, new, dialect)
-    query = exp.Select(
-        expressions=[exp.column(name, table="q") for name in plan.statement.columns]
-    )
+    query = exp.Select(expressions=[exp.column(name, table="q") for name in plan.statement.columns])
     query.set(
         "from_",
-        exp.From(
-            this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("q")))
-        ),
+        exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("q")))),
     )
     keys = _table("affected", "k")
     _read(keys, affected, dialect)
@@ -622,9 +615,7 @@ def restricted_sql(
     return _text(query, dialect)
 
 
-def _over(
-    statement: DerivedStatement, relations: Mapping[str, str], dialect: str
-) -> exp.Query:
+def _over(statement: DerivedStatement, relations: Mapping[str, str], dialect: str) -> exp.Query:
     query = statement.tree.copy()
     for table in list(query.find_all(exp.Table)):
         if table.name in statement.tables:

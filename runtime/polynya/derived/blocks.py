@@ -20,7 +20,7 @@ from polynya.derived.trees import conjuncts, is_aggregate, own_nodes, unwrapped
 MAX_BLOCKS: Final = 500
 
 
-class NotIncremental(Exception):  # noqa: N818 - an answer, not a failure
+class NotIncrementalError(Exception):
     """A statement has to be computed as a whole; the text is the reason."""
 
 
@@ -192,7 +192,7 @@ class Kinds:
 def blocks_of(statement: DerivedStatement) -> tuple[Block, dict[str, Block]]:
     """The block of a statement, and those that stand for the CTEs in its nodes.
 
-    Raises NotIncremental.
+    Raises NotIncrementalError.
     """
     builder = _Builder()
     tree = statement.tree.copy()
@@ -206,7 +206,7 @@ def _check_deterministic(tree: exp.Expr) -> None:
         name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
         clock = name == "unix_timestamp" and not node.expressions
         if name in NOT_DETERMINISTIC or clock:
-            raise NotIncremental(f"{name}() gives another value at another time")
+            raise NotIncrementalError(f"{name}() gives another value at another time")
         if isinstance(
             node,
             exp.CurrentDate
@@ -215,7 +215,9 @@ def _check_deterministic(tree: exp.Expr) -> None:
             | exp.CurrentRole
             | exp.SessionUser,
         ):
-            raise NotIncremental(f"{node.sql(dialect='spark')} gives another value at another time")
+            raise NotIncrementalError(
+                f"{node.sql(dialect='spark')} gives another value at another time"
+            )
 
 
 class _Builder:
@@ -226,7 +228,9 @@ class _Builder:
     def _next(self) -> int:
         self._count += 1
         if self._count > MAX_BLOCKS:
-            raise NotIncremental(f"the statement has more than {MAX_BLOCKS} tables and subqueries")
+            raise NotIncrementalError(
+                f"the statement has more than {MAX_BLOCKS} tables and subqueries"
+            )
         return self._count
 
     def block(self, query: exp.Expr, ctes: _Ctes, outer: _Aliases, *, top: bool = False) -> Block:
@@ -239,7 +243,7 @@ class _Builder:
             ctes = known
             clause.pop()
         if query.args.get("limit") or query.args.get("offset"):
-            raise NotIncremental(
+            raise NotIncrementalError(
                 "LIMIT and OFFSET: a change of one row decides about others that it says nothing of"
             )
         if isinstance(query, exp.SetOperation):
@@ -247,7 +251,7 @@ class _Builder:
             right = self.block(query.expression, ctes, outer, top=top)
             return SetBlock(self._next(), query, left, right)
         if not isinstance(query, exp.Select):
-            raise NotIncremental(f"{query.key.upper()} is not analysed")
+            raise NotIncrementalError(f"{query.key.upper()} is not analysed")
         return self._select(query, ctes, outer)
 
     def _select(self, node: exp.Select, ctes: _Ctes, outer: _Aliases) -> SelectBlock:
@@ -256,7 +260,7 @@ class _Builder:
         if isinstance(node.args.get("distinct"), exp.Distinct) and node.args["distinct"].args.get(
             "on"
         ):
-            raise NotIncremental("DISTINCT ON is not analysed")
+            raise NotIncrementalError("DISTINCT ON is not analysed")
         source = node.args.get("from_")
         joins = node.args.get("joins") or []
         relations = [(source.this, None)] if source is not None else []
@@ -274,7 +278,7 @@ class _Builder:
         ):
             on = join.args.get("on")
             if on is not None and any(isinstance(part, exp.Query) for part in own_nodes(on)):
-                raise NotIncremental("a subquery in the ON of a join")
+                raise NotIncrementalError("a subquery in the ON of a join")
             relation.on = [_copy(part, aliases) for part in conjuncts(on)]
         for lateral in node.args.get("laterals") or []:
             copied = _copy(lateral, aliases)
@@ -288,7 +292,7 @@ class _Builder:
         alias = relation.args.get("alias")
         if isinstance(relation, exp.Table):
             if alias is not None and alias.args.get("columns"):
-                raise NotIncremental("names of columns after the alias of a table")
+                raise NotIncrementalError("names of columns after the alias of a table")
             inner = ctes.get(relation.name)
             if inner is None:
                 return relation.name, None
@@ -298,7 +302,7 @@ class _Builder:
             return None, inner
         if isinstance(relation, exp.Subquery):
             return None, self.block(relation.this, ctes, {})
-        raise NotIncremental("LATERAL with a subquery")
+        raise NotIncrementalError("LATERAL with a subquery")
 
     def _clauses(self, block: SelectBlock, node: exp.Select, aliases: _Aliases) -> None:
         where, having, group = (node.args.get(name) for name in ("where", "having", "group"))
@@ -335,16 +339,12 @@ class _Builder:
                     ]
                     block.partitions.append([unwrapped(key) for key in keys])
 
-    def _nested(
-        self, block: SelectBlock, node: exp.Select, aliases: _Aliases, ctes: _Ctes
-    ) -> None:
-        where, having = node.args.get("where"), node.args.get("having")
+    def _nested(self, block: SelectBlock, node: exp.Select, aliases: _Aliases, ctes: _Ctes) -> None:
+        where = node.args.get("where")
         positive = {id(part) for part in conjuncts(where.this)} if where is not None else set()
         roots = [*node.expressions]
-        for name in ("where", "group", "having"):
-            if node.args.get(name) is not None:
-                roots.append(node.args[name])
-        del having
+        clauses = (node.args.get(name) for name in ("where", "group", "having"))
+        roots += [clause for clause in clauses if clause is not None]
         for root in roots:
             for part in list(own_nodes(root)):
                 if not isinstance(part, exp.Query):
@@ -369,23 +369,23 @@ def _how(join: exp.Join | None) -> How:
     side = str(join.args.get("side") or "").upper()
     kind = str(join.args.get("kind") or "").upper()
     if join.args.get("using") or join.args.get("method"):
-        raise NotIncremental("a join whose condition is not written out")
+        raise NotIncrementalError("a join whose condition is not written out")
     if kind in {"SEMI", "ANTI"}:
         return How(kind.lower())
     if side in {"LEFT", "RIGHT", "FULL"}:
         return How(side.lower())
     if side or kind not in {"", "INNER", "CROSS"}:
-        raise NotIncremental(f"{side} {kind} JOIN is not analysed")
+        raise NotIncrementalError(f"{side} {kind} JOIN is not analysed")
     return How.INNER
 
 
 def _check_joins(block: SelectBlock) -> None:
     hows = [relation.how for relation in block.relations]
     if How.FULL in hows and len(hows) != 2:
-        raise NotIncremental("FULL OUTER JOIN among more than two tables")
+        raise NotIncrementalError("FULL OUTER JOIN among more than two tables")
     for at, how in enumerate(hows):
         if how is How.RIGHT and any(before is not How.INNER for before in hows[:at]):
-            raise NotIncremental("RIGHT JOIN after another outer join")
+            raise NotIncrementalError("RIGHT JOIN after another outer join")
 
 
 def _copy(node: exp.Expr, aliases: _Aliases) -> exp.Expr:  # type: ignore[type-var]
@@ -425,5 +425,3 @@ def is_plain(expression: exp.Expr) -> bool:
     return not any(
         isinstance(part, exp.AggFunc | exp.Window | exp.Query) for part in expression.walk()
     )
-
-

@@ -6,47 +6,52 @@ from typing import Final
 
 from polynya.transform.functions.core import ALLOWED_FUNCTIONS
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _EXACT_AGGREGATES: Final = """
     approx_count_distinct bit_and bit_or bit_xor bool_and bool_or count count_if every grouping
     grouping_id max median min percentile percentile_cont percentile_disc some
 """
 #: Sums of doubles differ in their last bits with the order of the rows; of decimals they do not.
-SUMS: Final = frozenset(
+SUMS: Final = _names(
     """
     avg corr covar_pop covar_samp kurtosis mean regr_avgx regr_avgy regr_count regr_intercept
     regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness std stddev stddev_pop stddev_samp sum
     try_avg try_sum var_pop var_samp variance
-    """.split()
+    """
 )
 #: Their result depends on the order in which rows are read, where nothing decides it.
-ORDERED_AGGREGATES: Final = frozenset(
+ORDERED_AGGREGATES: Final = _names(
     """
     any_value approx_percentile array_agg collect_list collect_set first first_value last
     last_value listagg max_by min_by mode percentile_approx string_agg
-    """.split()
+    """
 )
-AGGREGATES: Final = frozenset(_EXACT_AGGREGATES.split()) | SUMS | ORDERED_AGGREGATES
+AGGREGATES: Final = _names(_EXACT_AGGREGATES) | SUMS | ORDERED_AGGREGATES
 #: Window functions that number or follow rows: ties of their ORDER BY are numbered anyhow.
-ORDERED_WINDOWS: Final = frozenset("lag lead nth_value ntile row_number".split())
+ORDERED_WINDOWS: Final = _names("lag lead nth_value ntile row_number")
 _WINDOWS: Final = ORDERED_WINDOWS | {"cume_dist", "dense_rank", "percent_rank", "rank"}
-GENERATORS: Final = frozenset(
+GENERATORS: Final = _names(
     """
     explode explode_outer inline inline_outer posexplode posexplode_outer stack
-    """.split()
+    """
 )
 #: Another value at each call, or at another time.
-NOT_DETERMINISTIC: Final = frozenset(
+NOT_DETERMINISTIC: Final = _names(
     """
     curdate current_date current_timestamp current_timezone localtimestamp
     monotonically_increasing_id now rand randn random shuffle uuid
-    """.split()
+    """
 )
 #: Maps cannot be compared, so that a column of these restricts nothing.
-MAPS: Final = frozenset(
+MAPS: Final = _names(
     """
     from_json map map_concat map_entries map_filter map_from_arrays map_from_entries
     map_zip_with parse_json str_to_map transform_keys transform_values try_parse_json
-    """.split()
+    """
 )
 _MORE: Final = """
     acos any array array_append array_compact array_distinct array_except array_insert
@@ -61,14 +66,12 @@ _MORE: Final = """
     url_decode url_encode width_bucket aggregate ceil ceiling date timestamp array_position
     day_of_week to_varchar
 """
-SCALARS: Final = ALLOWED_FUNCTIONS | frozenset(_MORE.split())
-STATEMENT_FUNCTIONS: Final = (
-    SCALARS | AGGREGATES | _WINDOWS | GENERATORS | NOT_DETERMINISTIC | MAPS
-)
+SCALARS: Final = ALLOWED_FUNCTIONS | _names(_MORE)
+STATEMENT_FUNCTIONS: Final = SCALARS | AGGREGATES | _WINDOWS | GENERATORS | NOT_DETERMINISTIC | MAPS
 #: Functions that give in DuckDB what they give in Spark, apart from the types of sums.
-SAME_IN_DUCKDB: Final = frozenset(
+SAME_IN_DUCKDB: Final = _names(
     """
     abs avg coalesce concat count dense_rank greatest grouping least lower max min nullif rank
     row_number sum upper year month day
-    """.split()
+    """
 )

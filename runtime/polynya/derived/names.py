@@ -26,7 +26,21 @@ if TYPE_CHECKING:
 Tables: TypeAlias = dict[str, list[str]]
 Origin: TypeAlias = frozenset[tuple[str, str]]
 #: Formats that Spark reads where a path stands for a table.
-_PATHS = frozenset("avro binaryfile csv delta iceberg jdbc json orc parquet text xml".split())
+_PATHS = frozenset(
+    {
+        "avro",
+        "binaryfile",
+        "csv",
+        "delta",
+        "iceberg",
+        "jdbc",
+        "json",
+        "orc",
+        "parquet",
+        "text",
+        "xml",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +186,10 @@ class Names:
         if len(parts) == 1 and parts[0].lower() in ctes:
             return ctes[parts[0].lower()]
         place = self._source.of(table)
-        if len(parts) == 2 and (parts[0].lower() in _PATHS or "/" in parts[1]):
-            if not any(name.lower() == ".".join(parts).lower() for name in self._inputs):
-                raise TABLE_NOT_ALLOWED(what="a path", where=place)
         written = ".".join(parts)
+        is_path = len(parts) == 2 and (parts[0].lower() in _PATHS or "/" in parts[1])
+        if is_path and not _has(list(self._inputs), written):
+            raise TABLE_NOT_ALLOWED(what="a path", where=place)
         found = [
             name
             for name in self._inputs
@@ -186,7 +200,7 @@ class Names:
             raise AMBIGUOUS_NAME(
                 name=shown(written),
                 meanings=", ".join(f"`{name}`" for name in sorted(found)),
-                example=f"`{sorted(found)[0]}`",
+                example=f"`{min(found)}`",
                 where=place,
             )
         if not found:
@@ -229,9 +243,8 @@ class Names:
         ctes: Mapping[str, list[str]],
     ) -> None:
         roots = [(item, "select") for item in select.expressions]
-        for join in select.args.get("joins") or []:
-            if join.args.get("on") is not None:
-                roots.append((join.args["on"], "on"))
+        joins = select.args.get("joins") or []
+        roots += [(join.args["on"], "on") for join in joins if join.args.get("on") is not None]
         for name in ("laterals", "windows"):
             roots += [(part, name) for part in select.args.get(name) or []]
         for name in ("where", "group", "having", "order", "distinct", "limit", "offset"):

@@ -16,7 +16,7 @@ from polynya.derived.blocks import (
     Block,
     BlockRelation,
     How,
-    NotIncremental,
+    NotIncrementalError,
     SelectBlock,
     SetBlock,
     direct,
@@ -27,7 +27,7 @@ from polynya.derived.functions import ORDERED_AGGREGATES, ORDERED_WINDOWS, SUMS
 from polynya.derived.statement import DerivedInput
 from polynya.derived.trees import unwrapped
 
-_EXACT_TYPES: Final = frozenset("tinyint smallint int integer bigint long".split())
+_EXACT_TYPES: Final = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "long"})
 _ADVICE: Final = "order its window by the key of the input"
 
 
@@ -40,10 +40,12 @@ class Stability:
         self._inexact: dict[int, frozenset[str]] = {}
 
     def check(self, block: Block, *, top: bool = True) -> None:
-        """Raise NotIncremental where a result depends on what a loose value happens to be."""
+        """Raise NotIncrementalError where a result depends on what a loose value happens to be."""
         if isinstance(block, SetBlock):
             if not top and self.loose(block):
-                raise NotIncremental(f"{self._why(block)} inside of a set operation: {_ADVICE}")
+                raise NotIncrementalError(
+                    f"{self._why(block)} inside of a set operation: {_ADVICE}"
+                )
             self.check(block.left, top=top)
             self.check(block.right, top=top)
             return
@@ -53,15 +55,17 @@ class Stability:
         for nested in block.nested:
             self.check(nested.block, top=False)
             if self.loose(nested.block):
-                raise NotIncremental(f"{self._why(nested.block)} in a subquery: {_ADVICE}")
+                raise NotIncrementalError(f"{self._why(nested.block)} in a subquery: {_ADVICE}")
         sources = self.loose_sources(block)
         if not sources:
             return
         if not top:
-            raise NotIncremental(f"{self._why_source(block)} two levels deep: {_ADVICE}")
+            raise NotIncrementalError(f"{self._why_source(block)} two levels deep: {_ADVICE}")
         for relation in block.relations:
             if relation.how is not How.INNER and self.is_loose(relation.on, sources):
-                raise NotIncremental(f"{self._why_source(block)} decides an outer join: {_ADVICE}")
+                raise NotIncrementalError(
+                    f"{self._why_source(block)} decides an outer join: {_ADVICE}"
+                )
 
     def loose_sources(self, block: SelectBlock) -> dict[str, frozenset[str]]:
         """Aliases -> their loose columns, where they have some."""

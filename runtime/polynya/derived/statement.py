@@ -198,9 +198,7 @@ def _tree(source: StatementText) -> exp.Query:
         details = error.errors[0] if error.errors else {}
         line, column = details.get("line", 1), details.get("col", 1)
         problem = str(details.get("description", "syntax error")).rstrip(".")
-        raise STATEMENT_NOT_SQL(
-            problem=problem, where=f"{source.path}:{line}:{column}"
-        ) from None
+        raise STATEMENT_NOT_SQL(problem=problem, where=f"{source.path}:{line}:{column}") from None
     if len(trees) != 1:
         raise NOT_ONE_SELECT(found=f"{len(trees)} statements", where=source.start)
     tree = trees[0]
@@ -267,7 +265,7 @@ def _nearest(name: str) -> str | None:
 
 
 def _mark_aggregates(tree: exp.Expr) -> None:
-    """sqlglot has to know what is an aggregate, to keep aliases out of it."""
+    """Mark aggregates for sqlglot, which keeps aliases out of them."""
     for call in list(tree.find_all(exp.Anonymous)):
         if call.name.lower() in AGGREGATES:
             marked = exp.AnonymousAggFunc(this=call.name, expressions=call.expressions)
@@ -278,9 +276,7 @@ def _mark_aggregates(tree: exp.Expr) -> None:
 def _check_named(tree: exp.Query, source: StatementText) -> None:
     for item in projections(tree):
         if not isinstance(item, exp.Alias | exp.Aliases | exp.Column | exp.Star | exp.Dot):
-            raise OUTPUT_NAMES(
-                problem="a column of the result has no name", where=source.of(item)
-            )
+            raise OUTPUT_NAMES(problem="a column of the result has no name", where=source.of(item))
 
 
 def _check_qualified(tree: exp.Query, source: StatementText) -> None:
@@ -292,9 +288,7 @@ def _check_qualified(tree: exp.Query, source: StatementText) -> None:
             raise CLAUSE_NOT_ALLOWED(what="this `*`", where=source.of(select))
 
 
-def _outputs(
-    tree: exp.Query, written: list[str | None], source: StatementText
-) -> tuple[str, ...]:
+def _outputs(tree: exp.Query, written: list[str | None], source: StatementText) -> tuple[str, ...]:
     """Give the columns of the result the names that the user wrote."""
     items = projections(tree)
     names = written if len(written) == len(items) else [item.alias_or_name for item in items]
@@ -361,9 +355,7 @@ def group_keys(group: exp.Expr) -> list[exp.Expr]:
     return keys
 
 
-def _not_grouped(
-    node: exp.Expr, keys: list[exp.Expr], aliases: set[str]
-) -> exp.Column | None:
+def _not_grouped(node: exp.Expr, keys: list[exp.Expr], aliases: set[str]) -> exp.Column | None:
     """A column of the rows that stands outside of aggregates and keys."""
     if unwrapped(node) in keys or is_aggregate(node) or isinstance(node, exp.Query):
         return None

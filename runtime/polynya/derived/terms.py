@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from polynya.derived.blocks import (
-    Block,
     BlockRelation,
     How,
-    NotIncremental,
+    NestedQuery,
+    NotIncrementalError,
     SelectBlock,
     is_plain,
     selects,
@@ -70,7 +70,7 @@ def terms(
     for at in range(len(block.relations)):
         yield _touched(block, at, conditions, needed, stability)
     for nested in block.nested:
-        yield from _nested(block, nested.block, nested.members, conditions, needed, stability)
+        yield from _nested(block, nested, conditions, needed, stability)
 
 
 def _usable(
@@ -102,9 +102,7 @@ def _touched(
         # The rows of either side whose keys these are; the columns are those of this side.
         return Term((Step(chosen, How.INNER, (), touched=True),), (), ())
     if chosen.alias not in weak:
-        steps = [
-            Step(r, r.how, _kept(r, block, stability), touched=r is chosen) for r in relations
-        ]
+        steps = [Step(r, r.how, _kept(r, block, stability), touched=r is chosen) for r in relations]
         laterals = tuple(block.laterals)
         return _without_unused(steps, laterals, conditions, needed)
     joined = at
@@ -154,22 +152,21 @@ def _without_unused(
 
 def _nested(
     block: SelectBlock,
-    inner: Block,
-    members: dict[int, list[exp.Expr]],
+    nested: NestedQuery,
     conditions: list[exp.Expr],
     needed: frozenset[str],
     stability: Stability,
 ) -> Iterator[Term]:
     if any(relation.how is How.FULL for relation in block.relations):
-        raise NotIncremental("FULL OUTER JOIN together with a subquery in an expression")
+        raise NotIncrementalError("FULL OUTER JOIN together with a subquery in an expression")
     around = [
         Step(relation, relation.how, _kept(relation, block, stability), touched=False)
         for relation in block.relations
     ]
-    for branch in selects(inner):
+    for branch in selects(nested.block):
         if any(relation.how is How.RIGHT for relation in branch.relations):
-            raise NotIncremental("RIGHT JOIN in a subquery of an expression")
-        for term in terms(branch, stability, members=members.get(branch.number, [])):
+            raise NotIncrementalError("RIGHT JOIN in a subquery of an expression")
+        for term in terms(branch, stability, members=nested.members.get(branch.number, [])):
             read = reads([*term.where, *(part for step in term.steps for part in step.on)])
             read |= reads(term.laterals)
             outer = _without_unused(
@@ -181,6 +178,4 @@ def _nested(
                 Step(first.relation, How.INNER, first.on, first.touched),
                 *term.steps[1:],
             )
-            yield Term(
-                steps, (*outer.laterals, *term.laterals), (*outer.where, *term.where)
-            )
+            yield Term(steps, (*outer.laterals, *term.laterals), (*outer.where, *term.where))
