@@ -119,3 +119,27 @@ def table(found: list[Query]) -> str:
 def _share(found: list[Query]) -> str:
     number = sum(isinstance(query.plan, IncrementalPlan) for query in found)
     return f"{number} of {len(found)} ({100 * number / len(found):.0f} %)"
+
+
+def extensions() -> str | None:
+    """The folder of DuckDB's extensions as packages; None where those of the corpus lack."""
+    import duckdb_ext
+
+    folder = Path(next(iter(duckdb_ext.__path__))) / "extensions"
+    names = {path.name.partition(".")[0] for path in folder.glob("*/*/*.duckdb_extension")}
+    return str(folder) if set(BENCHMARKS) <= names else None
+
+
+def main() -> None:
+    """Write the table to the page."""
+    folder = extensions()
+    assert folder is not None, "requirements/dev.txt has the extensions"
+    found = list(queries(folder))
+    before, rest = PAGE.read_text("utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}{table(found)}{END}{after}", "utf-8")
+    print(table(found).partition("\n\n")[0])
+
+
+if __name__ == "__main__":
+    main()
