@@ -159,6 +159,11 @@ def _no_weak_columns(patch: Patch) -> None:
     patch.setattr(affected._Planner, "_allowed_of", planted)
 
 
+def _aggregates_restrict(patch: Patch) -> None:
+    patch.setattr(affected, "is_plain", lambda expression: True)
+    patch.setattr(affected, "_covered", lambda *given: True)
+
+
 def _pairs_of_any_columns(patch: Patch) -> None:
     def planted(block: SelectBlock) -> list[tuple[exp.Column, exp.Column]]:
         left, right = (relation.alias for relation in block.relations)
@@ -259,7 +264,7 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {
         "SELECT cust, count(*) AS n FROM orders GROUP BY cust HAVING count(*) > 1",
     ),
     "an aggregate restricts": (
-        lambda p: p.setattr(affected, "is_plain", lambda expression: True),
+        _aggregates_restrict,
         "SELECT max(amt) AS m FROM orders GROUP BY cust",
     ),
     "the second branch of UNION is ignored": (

@@ -82,7 +82,7 @@ class _Scope:
         return {name: columns for name, columns in self.tables.items() if name not in self.hidden}
 
 
-class Names:
+class StatementNames:
     """Resolves the tables and columns of one statement."""
 
     def __init__(self, source: StatementText, inputs: Mapping[str, DerivedInput]) -> None:

@@ -20,7 +20,7 @@ from sqlglot.schema import MappingSchema
 from sqlglot.tokenizer_core import Token, TokenType
 
 from polynya.derived.functions import AGGREGATES, STATEMENT_FUNCTIONS
-from polynya.derived.names import Names, StatementText
+from polynya.derived.names import StatementNames, StatementText
 from polynya.derived.trees import is_aggregate, own_nodes, projections, unwrapped
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.transforms import (
@@ -139,7 +139,7 @@ def _parse(source: StatementText, inputs: Mapping[str, DerivedInput]) -> Derived
     _check_nodes(tree, source)
     _mark_aggregates(tree)
     _check_named(tree, source)
-    names = Names(source, inputs)
+    names = StatementNames(source, inputs)
     outputs = names.resolve(tree)
     schema = MappingSchema(
         {
