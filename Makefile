@@ -124,6 +124,14 @@ cluster-faults: dev ## Inject 40 single and 500 overlapping faults into three ag
 capture-kills: dev ## Kill a capture of a real PostgreSQL 100 times, then compare; KILLS, SEED
 	@$(BIN)/python -m tests.capture.worker.kills --kills $(or $(KILLS),100) --seed $(or $(SEED),1)
 
+.PHONY: derived
+derived: dev ## Follow random statements over random histories and compare; STEPS, SEED
+	@$(BIN)/python -m tests.derived --steps $(or $(STEPS),100000) --seed $(or $(SEED),1) $(ARGS)
+
+.PHONY: corpus
+corpus: dev ## Write which queries of TPC-H and TPC-DS are incremental to their page
+	@$(BIN)/python -m tests.derived.corpus
+
 .PHONY: random-capture
 random-capture: dev ## Capture a random workload under kills, then compare; DATABASE, SEED, MINUTES
 	@$(BIN)/python -m tests.random_capture --database $(or $(DATABASE),postgresql) \

@@ -1,1 +1,1 @@
-"""Tables that queries and flows derive from other tables: what they read, as text."""
+"""Derived datasets: one SELECT over other tables, and which of its rows can change."""

@@ -50,7 +50,7 @@ _FILE_FORMATS: Final = frozenset(
 )
 
 
-class _Generator(SparkGenerator):
+class SparkWriter(SparkGenerator):
     """Writes string literals in the one form that Spark reads back as the same text."""
 
     def literal_sql(self, expression: exp.Literal) -> str:
@@ -110,7 +110,7 @@ def has_all(text: str, columns: Mapping[str, DataType]) -> bool:
 
 def canonical_sql(tree: exp.Expr) -> str:
     """Return the text of a checked tree as Spark SQL, every name quoted and every text escaped."""
-    return _Generator(dialect=Spark(), identify=True, comments=False).generate(tree)
+    return SparkWriter(dialect=Spark(), identify=True, comments=False).generate(tree)
 
 
 def _is_there(path: Sequence[str], columns: Mapping[str, DataType]) -> bool:

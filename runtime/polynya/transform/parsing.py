@@ -151,7 +151,7 @@ def _tokens(text: str, where: str | None) -> list[Token]:
                 QUERY_IN_EXPRESSION, "sub-queries and tables are not allowed", where, token.start
             )
     _name_calls(tokens)
-    return _with_spark_strings(tokens, text)
+    return with_spark_strings(tokens, text)
 
 
 def _name_calls(tokens: list[Token]) -> None:
@@ -169,7 +169,7 @@ def _starts(before: TokenType | None) -> bool:
     return before in _BEFORE_OPERANDS
 
 
-def _with_spark_strings(tokens: list[Token], text: str) -> list[Token]:
+def with_spark_strings(tokens: list[Token], text: str) -> list[Token]:
     """Give string tokens the value that Spark reads; join `'it''s'`, for sqlglot two strings."""
     result: list[Token] = []
     for token in tokens:

@@ -29,7 +29,7 @@ from polynya.mirror.plan import MirroredDataset, MirrorOrigin, MirrorPlan, plan
 from polynya.mirror.rounds import MirrorRounds, MirrorSource
 from polynya.mirror.state import SourceCommit, staleness
 from polynya.mirror.statements import MirrorSession
-from polynya.mirror.targets import session_of
+from polynya.mirror.targets import session_of, statements_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.target import ResolvedTarget
@@ -86,9 +86,9 @@ class MirrorWork:
     def figures(self) -> dict[str, MirrorFigures]:
         """How far the target is for each dataset, by `schema.view`, as the last round left it.
 
-        Empty for a linked database, which looks for new commits by itself.
+        Empty for a target that finds new commits by itself.
         """
-        if self.task.target.snowflake.linked_database is not None:
+        if statements_of(self.task).finds_commits:
             return {}
         now, limit = self._clock.now(), self.task.refresh.stale_after
         found = {}

@@ -1,0 +1,658 @@
+"""Which rows of a statement's result can change when some rows of its inputs do.
+
+For a block with restriction columns R, the affected keys are a superset of the values of R for
+which its rows differ between two states of the inputs. They are the values of R in the rows that a
+touched row of some relation concerns, in either state; touched rows of a subquery in FROM are its
+rows with affected keys, so that blocks nest. Rows with other values of R come of untouched rows
+only, which are equal in both states: only rows with affected keys have to be computed again.
+
+R may be: columns that are functions of the keys of GROUP BY and of each window's PARTITION BY, and
+that no outer join fills with NULL; of a set operation what every branch allows. Whatever is unsure
+drops a condition, which finds more keys, or makes the statement `Full`, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot.generators.duckdb import DuckDBGenerator
+
+from polynya.derived.blocks import (
+    Block,
+    BlockRelation,
+    How,
+    Kinds,
+    NotIncrementalError,
+    SelectBlock,
+    SetBlock,
+    blocks_of,
+    direct,
+    is_plain,
+    selects,
+    tables_of,
+)
+from polynya.derived.functions import GENERATORS, MAPS, SAME_IN_DUCKDB
+from polynya.derived.plans import FullPlan, IncrementalPlan, Plan
+from polynya.derived.restriction import is_map, map_keys, restrictable_inputs
+from polynya.derived.stability import Stability
+from polynya.derived.statement import DerivedStatement
+from polynya.derived.terms import Step, Term, terms
+from polynya.derived.trees import unwrapped
+from polynya.query.translate import NotEmbeddedError
+from polynya.transform.expressions import SparkWriter
+
+_STATES: Final = ("old", "new")
+_TOUCHED: Final = "touched_"
+#: A longer text costs more to plan than the rows that it saves.
+_MAX_NODES: Final = 200_000
+
+
+__all__ = [
+    "Full",
+    "FullPlan",
+    "Incremental",
+    "IncrementalPlan",
+    "Plan",
+    "affected_keys_sql",
+    "analyse",
+    "is_map",
+    "map_keys",
+    "restrictable_inputs",
+    "restricted_sql",
+    "statement_sql",
+]
+#: The names that others use.
+Full = FullPlan
+Incremental = IncrementalPlan
+
+
+def analyse(statement: DerivedStatement, *, prefer: Sequence[str] = ()) -> Plan:
+    """Say by which columns a recomputation is restricted, or why it cannot be.
+
+    Args:
+        statement: a checked statement.
+        prefer: columns of the result, mostly its keys, that restrict it where all of them may.
+    """
+    try:
+        return _analysed(statement, prefer)
+    except NotIncrementalError as reason:
+        return FullPlan(str(reason))
+    except RecursionError:
+        return FullPlan("the statement has too many levels, one in another")
+
+
+def _analysed(statement: DerivedStatement, prefer: Sequence[str]) -> IncrementalPlan:
+    block, ctes = blocks_of(statement)
+    stability = Stability(
+        {table: statement.inputs[name] for table, name in statement.tables.items()}
+    )
+    stability.check(block)
+    kinds = Kinds(block, statement)
+    planner = _Planner(stability, kinds, ctes, statement)
+    allowed = planner.allowed(block)
+    names = [block.names[at] for at in allowed]
+    wanted = {name.lower() for name in prefer}
+    if wanted and wanted <= {name.lower() for name in names}:
+        chosen = [at for at in allowed if block.names[at].lower() in wanted]
+    else:
+        chosen = planner.chosen(block, allowed)
+    if not chosen:
+        raise NotIncrementalError(planner.why_nothing_restricts(block))
+    if not planner.covers_units(block, chosen):
+        chosen = allowed
+    planner.check_units(block, chosen)
+    columns = tuple(block.names[at] for at in chosen)
+    query = planner.keys(block, chosen, columns)
+    return IncrementalPlan(statement, columns, planner.with_ctes(query), block, stability)
+
+
+class _Planner:
+    """Writes the queries of affected keys; shares those of subqueries as CTEs."""
+
+    def __init__(
+        self,
+        stability: Stability,
+        kinds: Kinds,
+        ctes: Mapping[str, Block],
+        statement: DerivedStatement,
+    ) -> None:
+        self._stability = stability
+        self._blocks = ctes
+        self._statement = statement
+        self._kinds = kinds
+        self._written: dict[str, exp.Query] = {}
+        self._allowed: dict[int, list[int]] = {}
+        self._size = 0
+
+    # Restriction columns
+
+    def allowed(self, block: Block) -> list[int]:
+        """The positions of the columns that may restrict a block."""
+        if block.number not in self._allowed:
+            self._allowed[block.number] = self._allowed_of(block)
+        return self._allowed[block.number]
+
+    def _allowed_of(self, block: Block) -> list[int]:
+        if isinstance(block, SetBlock):
+            # A constant restricts its branch, too: to all rows or to none.
+            branches = list(selects(block))
+            return [
+                at
+                for at in range(len(block.names))
+                if all(at in self.allowed(b) or _is_constant(b.outputs[at][1]) for b in branches)
+                and not all(_is_constant(b.outputs[at][1]) for b in branches)
+            ]
+        lone = {
+            relation.alias
+            for relation in block.relations
+            if relation.block is not None and not self.allowed(relation.block)
+        }
+        weak, loose = block.weak, self._stability.loose_sources(block)
+        inexact = {
+            relation.alias: self._stability.inexact(relation.block)
+            for relation in block.relations
+            if relation.block is not None
+        }
+        merged = _merged(block, self._kinds)
+        found = []
+        for at, (_, expression) in enumerate(block.outputs):
+            if not tables_of(expression) or not is_plain(expression):
+                continue
+            if not _is_comparable(expression, self._kinds):
+                continue
+            # Of a relation that nothing restricts, any change may change all rows.
+            if tables_of(expression) & weak or tables_of(expression) <= lone:
+                continue
+            if self._stability.is_loose([expression], loose):
+                continue
+            if self._stability.is_loose([expression], inexact):
+                continue
+            if merged is not None and not _covered(expression, merged):
+                continue
+            if block.keys is not None and not _covered(expression, block.keys):
+                continue
+            if not all(_covered(expression, keys) for keys in block.partitions):
+                continue
+            found.append(at)
+        return found
+
+    def chosen(self, block: Block, allowed: Sequence[int]) -> list[int]:
+        """Of the allowed columns, those that are keys of tables, where whole keys are there."""
+        if isinstance(block, SetBlock):
+            return list(allowed)
+        places: dict[tuple[str, str], int] = {}
+        for at in allowed:
+            column = direct(block.outputs[at][1])
+            if column is not None:
+                places.setdefault((column.table, column.name), at)
+        found: set[int] = set()
+        for relation in block.relations:
+            if relation.table is None:
+                continue
+            keys = self._statement.inputs[self._statement.tables[relation.table]].keys
+            wanted = [(relation.alias, key.lower()) for key in keys]
+            if wanted and all(key in places for key in wanted):
+                found |= {places[key] for key in wanted}
+        units = self._stability.units(block) or set()
+        found |= {places[unit] for unit in units if unit in places} if found else set()
+        return sorted(found) or list(allowed)
+
+    def covers_units(self, block: Block, chosen: Sequence[int]) -> bool:
+        """Whether loose values are decided within restriction columns, never across them."""
+        return all(self._covers_units(branch, chosen) for branch in selects(block))
+
+    def _covers_units(self, branch: SelectBlock, chosen: Sequence[int]) -> bool:
+        if not self._stability.loose_sources(branch):
+            return True
+        units = self._stability.units(branch)
+        columns = {
+            (column.table, column.name)
+            for at in chosen
+            if (column := direct(branch.outputs[at][1])) is not None
+        }
+        return units is not None and units <= columns
+
+    def check_units(self, block: Block, chosen: Sequence[int]) -> None:
+        """Raise NotIncrementalError where loose values decide across restriction columns."""
+        for branch in selects(block):
+            if not self._covers_units(branch, chosen):
+                raise NotIncrementalError(self._stability.why(branch))
+
+    def why_nothing_restricts(self, block: Block) -> str:
+        """The reason why no column restricts a recomputation."""
+        branches = list(selects(block))
+        if any(branch.keys == [] for branch in branches):
+            return "an aggregate without GROUP BY: its one row depends on every row"
+        if isinstance(block, SetBlock):
+            return "no column may restrict every branch of the set operation"
+        return self._why_join(block) or self._why_group(block) or self._why_columns(block)
+
+    def _why_join(self, block: SelectBlock) -> str | None:
+        if any(relation.how is How.FULL for relation in block.relations):
+            return (
+                "FULL OUTER JOIN, and no column of the result is coalesce() of the columns that "
+                "its condition compares"
+            )
+        return None
+
+    def _why_group(self, block: SelectBlock) -> str | None:
+        if any(not keys for keys in block.partitions):
+            return "a window without PARTITION BY: each row may change every other"
+        if block.partitions:
+            return "no column of the result is in PARTITION BY of every window"
+        if any(r.block is not None and self._stability.inexact(r.block) for r in block.relations):
+            return "a sum of doubles may differ in its last bits, so that it restricts nothing"
+        if block.keys is not None:
+            return "no column of the result is computed from the columns of GROUP BY alone"
+        return None
+
+    def _why_columns(self, block: SelectBlock) -> str:
+        for relation in block.relations:
+            if relation.block is not None and not self.allowed(relation.block):
+                inner = self.why_nothing_restricts(relation.block)
+                return f"a subquery in FROM is computed as a whole ({inner})"
+        if not any(is_plain(part) and tables_of(part) for _, part in block.outputs):
+            return "no column of the result is computed from the columns of its tables alone"
+        return "every column of the result may be NULL by an outer join, or is not comparable"
+
+    # Queries
+
+    def keys(self, block: Block, chosen: Sequence[int], names: Sequence[str]) -> exp.Query:
+        """The affected keys of a block: the columns at some positions, or 1 where they are none."""
+        queries = self._keys(block, chosen, names)
+        union: exp.Query = queries[0]
+        for query in queries[1:]:
+            union = exp.Union(this=union, expression=query, distinct=True)
+        return union
+
+    def _keys(self, block: Block, chosen: Sequence[int], names: Sequence[str]) -> list[exp.Query]:
+        if isinstance(block, SetBlock):
+            left = self._keys(block.left, chosen, names)
+            return [*left, *self._keys(block.right, chosen, names)]
+        expressions = [block.outputs[at][1] for at in chosen]
+        needed = frozenset(alias for part in expressions for alias in tables_of(part))
+        queries: list[exp.Query] = []
+        for state in _STATES:
+            queries += [
+                self._query(block, term, state, expressions, names)
+                for term in terms(block, self._stability, needed=needed)
+            ]
+        if not queries:
+            # A SELECT without FROM never changes.
+            raise NotIncrementalError("a SELECT without FROM among those of the result")
+        return queries
+
+    def _query(
+        self,
+        block: SelectBlock,
+        term: Term,
+        state: str,
+        expressions: Sequence[exp.Expr],
+        names: Sequence[str],
+    ) -> exp.Query:
+        lateral = {part.alias for part in term.laterals}
+        if any(tables_of(part) & lateral for step in term.steps for part in step.on):
+            raise NotIncrementalError("a join by a column of LATERAL VIEW")
+        parts = [part.copy() for part in expressions]
+        if _merged(block, self._kinds) is not None:
+            side = term.steps[0].relation
+            parts = [_of_side(part, side, block, self._kinds) for part in parts]
+        query = exp.Select(
+            expressions=[
+                exp.Alias(this=part, alias=exp.to_identifier(name))
+                for part, name in zip(parts, names, strict=True)
+            ]
+            or [exp.Alias(this=exp.Literal.number(1), alias=exp.to_identifier("any"))]
+        )
+        query.set("from_", exp.From(this=self._relation(term.steps[0], state)))
+        for step in term.steps[1:]:
+            join = exp.Join(this=self._relation(step, state))
+            if step.how in {How.SEMI, How.ANTI}:
+                join.set("side", "LEFT")
+                join.set("kind", step.how.value.upper())
+            elif step.how is not How.INNER:
+                join.set("side", step.how.value.upper())
+            elif not step.on:
+                join.set("kind", "CROSS")
+            if step.on or step.how is not How.INNER:
+                join.set("on", _all(step.on))
+            query.append("joins", join)
+        for part in term.laterals:
+            query.append("laterals", part.copy())
+        if term.where:
+            query.set("where", exp.Where(this=_all(term.where)))
+        if block.has_sets and parts and block.group is not None:
+            query.set("group", _sets_of(block.group, parts, block.keys or []))
+        else:
+            query.set("distinct", exp.Distinct())
+        self._size += sum(1 for _ in query.walk())
+        self._check_size()
+        return query
+
+    def _check_size(self) -> None:
+        if self._size > _MAX_NODES:
+            raise NotIncrementalError("the query of its affected keys would be too large")
+
+    def _relation(self, step: Step, state: str) -> exp.Expr:
+        relation, touched = step.relation, step.touched
+        if relation.table is not None:
+            name = f"{_TOUCHED if touched else ''}{state}:{relation.table}"
+        else:
+            assert relation.block is not None, "a relation is a table or a block"
+            name = (self._touched if touched else self._state)(relation.block, state)
+        return _table(name, relation.alias)
+
+    def _state(self, block: Block, state: str) -> str:
+        """The CTE of a block in a state."""
+        name = f"q{block.number}_{state}"
+        if name not in self._written:
+            query = block.node.copy()
+            for table in list(query.find_all(exp.Table)):
+                if table.name in self._blocks:
+                    inner = self._state(self._blocks[table.name], state)
+                    table.set("this", exp.to_identifier(inner))
+                else:
+                    table.set("this", exp.to_identifier(f"{state}:{table.name}"))
+            self._size += sum(1 for _ in query.walk())
+            self._check_size()
+            self._written[name] = query
+        return name
+
+    def _touched(self, block: Block, state: str) -> str:
+        """The CTE of a block's rows in a state that have affected keys."""
+        name = f"t{block.number}_{state}"
+        if name not in self._written:
+            chosen = self.chosen(block, self.allowed(block))
+            columns = [block.names[at] for at in chosen]
+            affected = f"a{block.number}"
+            if affected not in self._written:
+                self._written[affected] = self.keys(block, chosen, columns)
+            whole = self._state(block, state)
+            same = [
+                exp.NullSafeEQ(
+                    this=exp.column(column, table="k"), expression=exp.column(column, table="d")
+                )
+                for column in columns
+            ]
+            inside = exp.Select(expressions=[exp.Literal.number(1)])
+            inside.set("from_", exp.From(this=_table(affected, "k")))
+            if same:
+                inside.set("where", exp.Where(this=_all(same)))
+            query = exp.Select(
+                expressions=[exp.column(column, table="d") for column in block.names]
+            )
+            query.set("from_", exp.From(this=_table(whole, "d")))
+            query.set("where", exp.Where(this=exp.Exists(this=inside)))
+            self._written[name] = query
+        return name
+
+    def with_ctes(self, query: exp.Query) -> exp.Query:
+        """A query after the CTEs that it reads, in an order in which each finds those before it."""
+        ctes = [
+            exp.CTE(this=written, alias=exp.TableAlias(this=exp.to_identifier(name)))
+            for name, written in self._written.items()
+        ]
+        if ctes:
+            query.set("with_", exp.With(expressions=ctes))
+        return query
+
+
+def _table(name: str, alias: str) -> exp.Table:
+    return exp.Table(
+        this=exp.to_identifier(name), alias=exp.TableAlias(this=exp.to_identifier(alias))
+    )
+
+
+def _all(conditions: Sequence[exp.Expr]) -> exp.Expr:
+    if not conditions:
+        return exp.Boolean(this=True)
+    return exp.and_(*(exp.paren(part.copy()) for part in conditions), copy=False)
+
+
+def _covered(expression: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
+    """Whether an expression is a function of some keys."""
+    inner = unwrapped(expression)
+    if inner in keys:
+        return True
+    if isinstance(inner, exp.Column):
+        return False
+    return all(_covered(part, keys) for part in inner.iter_expressions())
+
+
+def _sets_of(
+    group: exp.Expr, expressions: Sequence[exp.Expr], keys: Sequence[exp.Expr]
+) -> exp.Expr:
+    """The sets of GROUP BY with those keys only that some expressions are computed from."""
+    used = [key for key in keys if any(key in part.walk() for part in expressions)]
+
+    def kept(node: exp.Expr) -> exp.Expr | None:
+        inner = unwrapped(node)
+        if not isinstance(inner, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            if inner in used:
+                return inner.copy()
+            # In GROUPING SETS a set without keys is one, too.
+            return exp.Tuple() if isinstance(node.parent, exp.GroupingSets) else None
+        parts = [part for item in inner.expressions if (part := kept(item)) is not None]
+        if not parts and not isinstance(node.parent, exp.GroupingSets):
+            return None
+        return type(inner)(expressions=parts)
+
+    fresh = exp.Group(expressions=[p for e in group.expressions if (p := kept(e)) is not None])
+    for name in ("rollup", "cube", "grouping_sets"):
+        parts = [p for e in group.args.get(name) or [] if (p := kept(e)) is not None]
+        if parts:
+            fresh.set(name, parts)
+    return fresh
+
+
+def _is_constant(expression: exp.Expr) -> bool:
+    return not any(
+        isinstance(part, exp.Column | exp.AggFunc | exp.Window | exp.Query | exp.Anonymous)
+        for part in expression.walk()
+    )
+
+
+def _is_comparable(expression: exp.Expr, kinds: Kinds) -> bool:
+    """Whether values can be grouped: maps cannot, nor is a generator a value."""
+    for part in expression.walk():
+        if isinstance(part, exp.Lambda | exp.Star):
+            return False
+        if isinstance(part, exp.Anonymous) and part.name.lower() in MAPS | GENERATORS:
+            return False
+        if isinstance(part, exp.Column):
+            text = kinds.of(part) or ""
+            if "map<" in text or "variant" in text or "geo" in text:
+                return False
+    return True
+
+
+def _arguments_of_coalesce(node: exp.Expr) -> list[exp.Expr]:
+    """The arguments of `coalesce`, or of a CASE that is the same: the first one if it is there."""
+    if isinstance(node, exp.Case) and len(node.args["ifs"]) == 1 and not node.this:
+        branch, default = node.args["ifs"][0], node.args.get("default")
+        there = exp.Not(this=exp.Is(this=branch.args["true"], expression=exp.Null()))
+        same = str(unwrapped(branch.this)) == str(there)
+        return [branch.args["true"], default] if same and default is not None else []
+    if isinstance(node, exp.Coalesce):
+        return [node.this, *node.expressions]
+    if isinstance(node, exp.Anonymous) and node.name.lower() in {"coalesce", "ifnull", "nvl"}:
+        return list(node.expressions)
+    return []
+
+
+def _pairs(block: SelectBlock) -> list[tuple[exp.Column, exp.Column]]:
+    """The columns that the condition of a FULL OUTER JOIN compares: left, right."""
+    left = block.relations[0].alias
+    found = []
+    for part in block.relations[1].on:
+        if isinstance(part, exp.EQ):
+            one, other = direct(part.this), direct(part.expression)
+            if one is not None and other is not None and one.table != other.table:
+                found.append((one, other) if one.table == left else (other, one))
+    return found
+
+
+def _merged(block: SelectBlock, kinds: Kinds) -> list[exp.Expr] | None:
+    """Of a FULL OUTER JOIN what has the key of either side; None for other blocks."""
+    if not any(relation.how is How.FULL for relation in block.relations):
+        return None
+    # Of columns of two types, equal values may be written differently.
+    pairs = {
+        frozenset((str(one), str(other)))
+        for one, other in _pairs(block)
+        if kinds.of(one) is not None and kinds.of(one) == kinds.of(other)
+    }
+    return [
+        node
+        for _, expression in block.outputs
+        for node in expression.walk()
+        if len(arguments := _arguments_of_coalesce(node)) == 2
+        and all(isinstance(argument, exp.Column) for argument in arguments)
+        and frozenset(map(str, arguments)) in pairs
+    ]
+
+
+def _of_side(
+    expression: exp.Expr, side: BlockRelation, block: SelectBlock, kinds: Kinds
+) -> exp.Expr:
+    """An expression of merged keys, from the columns of one side."""
+    merged = _merged(block, kinds) or []
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        if node in merged:
+            arguments = _arguments_of_coalesce(node)
+            return next(a for a in arguments if isinstance(a, exp.Column) and a.table == side.alias)
+        return node
+
+    return expression.transform(replaced)
+
+
+# Texts
+
+
+class _DuckDBWriter(DuckDBGenerator):
+    """DuckDB has no LEFT before SEMI and ANTI."""
+
+    def join_sql(self, expression: exp.Join) -> str:
+        if expression.args.get("kind") in {"SEMI", "ANTI"}:
+            expression = expression.copy()
+            expression.set("side", None)
+        return super().join_sql(expression)
+
+
+def affected_keys_sql(
+    plan: IncrementalPlan,
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    touched_old: Mapping[str, str],
+    touched_new: Mapping[str, str],
+    *,
+    dialect: str = "spark",
+) -> str:
+    """SQL of the affected keys: the columns `plan.columns`, each row once.
+
+    Args:
+        plan: of a statement.
+        old: the name of an input -> the relation that has its rows before the changes.
+        new: those with its rows after them.
+        touched_old: those with the rows of `old` that were changed or deleted; more is allowed.
+        touched_new: those with the rows of `new` that were changed or inserted; more is allowed.
+        dialect: `spark` or `duckdb`.
+
+    Relations are written as they stand in SQL: `name` or `schema.name`, quoted where they need it.
+    Raises NotEmbeddedError: DuckDB may give another answer.
+    """
+    relations = {
+        "old": old,
+        "new": new,
+        f"{_TOUCHED}old": touched_old,
+        f"{_TOUCHED}new": touched_new,
+    }
+    query = plan.keys.copy()
+    for table in list(query.find_all(exp.Table)):
+        state, found, name = table.name.partition(":")
+        if found:
+            _read(table, relations[state][plan.statement.tables[name]], dialect)
+    return _text(query, dialect)
+
+
+def statement_sql(
+    statement: DerivedStatement, relations: Mapping[str, str], *, dialect: str = "spark"
+) -> str:
+    """SQL of the whole statement, over the relations of its inputs.
+
+    Raises NotEmbeddedError: DuckDB may give another answer.
+    """
+    return _text(_over(statement, relations, dialect), dialect)
+
+
+def restricted_sql(
+    plan: IncrementalPlan, new: Mapping[str, str], affected: str, *, dialect: str = "spark"
+) -> str:
+    """SQL of the statement's rows that have affected keys.
+
+    `affected` is a relation with the columns `plan.columns`; a key occurs in it once or oftener.
+    NULL is a key like others. Raises NotEmbeddedError: DuckDB may give another answer.
+    """
+    inner = _over(plan.statement, new, dialect)
+    query = exp.Select(expressions=[exp.column(name, table="q") for name in plan.statement.columns])
+    query.set(
+        "from_",
+        exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("q")))),
+    )
+    keys = _table("affected", "k")
+    _read(keys, affected, dialect)
+    same = [
+        exp.NullSafeEQ(this=exp.column(name, table="q"), expression=exp.column(name, table="k"))
+        for name in plan.columns
+    ]
+    query.append("joins", exp.Join(this=keys, side="LEFT", kind="SEMI", on=_all(same)))
+    return _text(query, dialect)
+
+
+def _over(statement: DerivedStatement, relations: Mapping[str, str], dialect: str) -> exp.Query:
+    query = statement.tree.copy()
+    for table in list(query.find_all(exp.Table)):
+        if table.name in statement.tables:
+            _read(table, relations[statement.tables[table.name]], dialect)
+    return query
+
+
+def _read(table: exp.Table, relation: str, dialect: str) -> None:
+    """Let a table of a query be another relation, under the alias that it has."""
+    other = exp.to_table(relation, dialect=dialect)
+    for part in ("this", "db", "catalog"):
+        table.set(part, other.args.get(part))
+
+
+def _text(query: exp.Expr, dialect: str) -> str:
+    if dialect == "spark":
+        return SparkWriter(dialect=Spark(), identify=True, comments=False).generate(query)
+    if dialect != "duckdb":
+        raise ValueError(dialect)
+    for node in query.walk():
+        _check_same_in_duckdb(node)
+    try:
+        return _DuckDBWriter(
+            dialect=DuckDB(),
+            identify=True,
+            comments=False,
+            unsupported_level=ErrorLevel.RAISE,
+        ).generate(query)
+    except SqlglotError as error:
+        raise NotEmbeddedError("SQL that DuckDB does not have") from error
+
+
+def _check_same_in_duckdb(node: exp.Expr) -> None:
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        if node.name.lower() not in SAME_IN_DUCKDB:
+            raise NotEmbeddedError(f"the function {node.name.lower()}")
+    elif isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+        return
+    elif isinstance(node, exp.Lateral | exp.Div | exp.Cast | exp.Bracket | exp.Interval | exp.Like):
+        raise NotEmbeddedError(node.key.upper())

@@ -1,0 +1,41 @@
+"""What the analysis of a statement says: incremental, and by which columns; or full, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from polynya.derived.blocks import Block
+from polynya.derived.stability import Stability
+from polynya.derived.statement import DerivedStatement
+
+
+@dataclass(frozen=True, slots=True)
+class FullPlan:
+    """A statement that has to be computed as a whole, and the reason as a sentence."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalPlan:
+    """A statement of which only rows with affected keys are computed again.
+
+    Attributes:
+        statement: the statement.
+        columns: the restriction columns, by their names in the result.
+        keys: the query of the affected keys; its tables are named `STATE:TABLE`.
+        block: the statement's own block.
+        stability: of its blocks.
+    """
+
+    statement: DerivedStatement
+    columns: tuple[str, ...]
+    keys: exp.Query
+    block: Block
+    stability: Stability
+
+
+Plan: TypeAlias = IncrementalPlan | FullPlan

@@ -1,0 +1,270 @@
+"""Which columns of a block have the same value whenever it is computed over the same rows.
+
+`row_number` numbers ties anyhow, `first` takes the first row that it meets, and a sum of doubles
+differs in its last bits with the order of its rows. Such a value restricts nothing and decides
+nothing: what was stored may have come of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from polynya.derived.blocks import (
+    Block,
+    BlockRelation,
+    How,
+    NotIncrementalError,
+    SelectBlock,
+    SetBlock,
+    direct,
+    selects,
+    tables_of,
+)
+from polynya.derived.functions import ORDERED_AGGREGATES, ORDERED_WINDOWS, SUMS
+from polynya.derived.schema import DerivedInput
+from polynya.derived.trees import unwrapped
+
+_EXACT_TYPES: Final = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "long"})
+_ADVICE: Final = "order its window by the key of the input"
+
+
+class Stability:
+    """Answers for the blocks of one statement; `inputs` has the input of each table."""
+
+    def __init__(self, inputs: Mapping[str, DerivedInput]) -> None:
+        self._inputs = inputs
+        self._loose: dict[int, frozenset[str]] = {}
+        self._inexact: dict[int, frozenset[str]] = {}
+
+    def check(self, block: Block, *, top: bool = True) -> None:
+        """Raise NotIncrementalError where a result depends on what a loose value happens to be."""
+        if isinstance(block, SetBlock):
+            if not top and self.loose(block):
+                raise NotIncrementalError(
+                    f"{self._why(block)} inside of a set operation: {_ADVICE}"
+                )
+            self.check(block.left, top=top)
+            self.check(block.right, top=top)
+            return
+        for relation in block.relations:
+            if relation.block is not None:
+                self.check(relation.block, top=False)
+        for nested in block.nested:
+            self.check(nested.block, top=False)
+            if self.loose(nested.block):
+                raise NotIncrementalError(f"{self._why(nested.block)} in a subquery: {_ADVICE}")
+        sources = self.loose_sources(block)
+        if not sources:
+            return
+        if not top:
+            raise NotIncrementalError(f"{self._why_source(block)} two levels deep: {_ADVICE}")
+        for relation in block.relations:
+            if relation.how is not How.INNER and self.is_loose(relation.on, sources):
+                raise NotIncrementalError(
+                    f"{self._why_source(block)} decides an outer join: {_ADVICE}"
+                )
+
+    def loose_sources(self, block: SelectBlock) -> dict[str, frozenset[str]]:
+        """Aliases -> their loose columns, where they have some."""
+        return {
+            relation.alias: columns
+            for relation in block.relations
+            if relation.block is not None and (columns := self.loose(relation.block))
+        }
+
+    def is_loose(
+        self, expressions: Iterable[exp.Expr], sources: Mapping[str, frozenset[str]]
+    ) -> bool:
+        """Whether an expression reads a loose column."""
+        return any(
+            column.name in sources.get(column.table, ())
+            for expression in expressions
+            for column in expression.find_all(exp.Column)
+        )
+
+    def loose(self, block: Block) -> frozenset[str]:
+        """The columns of a block that depend on the order in which rows are read."""
+        if block.number not in self._loose:
+            self._loose[block.number] = self._by_position(block, self._loose_of)
+        return self._loose[block.number]
+
+    def inexact(self, block: Block) -> frozenset[str]:
+        """The columns of a block whose last bits may differ."""
+        if block.number not in self._inexact:
+            self._inexact[block.number] = self._by_position(block, self._inexact_of)
+        return self._inexact[block.number]
+
+    def _by_position(
+        self, block: Block, columns: Callable[[SelectBlock], Iterable[str]]
+    ) -> frozenset[str]:
+        found: set[str] = set()
+        for branch in selects(block):
+            names = branch.names
+            found |= {block.names[names.index(name)] for name in columns(branch)}
+        return frozenset(found)
+
+    def _loose_of(self, block: SelectBlock) -> Iterable[str]:
+        sources = self.loose_sources(block)
+        for name, expression in block.outputs:
+            if self.is_loose([expression], sources) or self._orders(expression, block):
+                yield name
+
+    def _orders(self, expression: exp.Expr, block: SelectBlock) -> bool:
+        for part in expression.walk():
+            if isinstance(part, exp.Window):
+                if _follows_rows(part) and not self._is_total(part, block):
+                    return True
+            elif (
+                isinstance(part, exp.AggFunc)
+                and part.name.lower() in ORDERED_AGGREGATES
+                and part.find_ancestor(exp.Window) is None
+            ):
+                return True
+        return False
+
+    def _is_total(self, window: exp.Window, block: SelectBlock) -> bool:
+        """Whether a window's order leaves no ties: it has the keys of all that is joined."""
+        order = window.args.get("order")
+        parts = [part.this for part in order.expressions] if order is not None else []
+        at = next((i for i, w in enumerate(block.windows) if w is window), None)
+        parts += block.partitions[at] if at is not None else []
+        columns = {(c.table, c.name) for part in parts if (c := direct(part)) is not None}
+        if block.keys is not None:
+            # One row for each group.
+            return not block.has_sets and all(key in map(unwrapped, parts) for key in block.keys)
+        if block.laterals:
+            return False
+        return all(self._has_key(relation, columns) for relation in block.relations)
+
+    def _has_key(self, relation: BlockRelation, columns: set[tuple[str, str]]) -> bool:
+        if relation.how not in {How.INNER, How.SEMI, How.ANTI}:
+            return False
+        if relation.how is not How.INNER:
+            return True
+        keys = self._inputs[relation.table].keys if relation.table in self._inputs else ()
+        return bool(keys) and all((relation.alias, key.lower()) in columns for key in keys)
+
+    def units(self, block: SelectBlock) -> set[tuple[str, str]] | None:
+        """The columns that name the groups in which the loose values of its sources are decided.
+
+        A recomputation of such groups as a whole is right. None where they cannot be named.
+        """
+        found: set[tuple[str, str]] = set()
+        for relation in block.relations:
+            if relation.block is None or not self.loose(relation.block):
+                continue
+            if not isinstance(relation.block, SelectBlock) or relation.how is not How.INNER:
+                return None
+            named = {str(unwrapped(item)): name for name, item in relation.block.outputs}
+            inner = relation.block
+            groups = [
+                keys
+                for window, keys in zip(inner.windows, inner.partitions, strict=True)
+                if _follows_rows(window)
+            ]
+            if inner.keys is not None:
+                groups.append(inner.keys)
+            for keys in groups:
+                for key in keys:
+                    if str(key) not in named:
+                        return None
+                    found.add((relation.alias, named[str(key)]))
+            if not all(groups):
+                return None
+        return found
+
+    def _inexact_of(self, block: SelectBlock) -> Iterable[str]:
+        inexact = {
+            relation.alias: self.inexact(relation.block)
+            for relation in block.relations
+            if relation.block is not None
+        }
+        for name, expression in block.outputs:
+            if self.is_loose([expression], inexact) or any(
+                isinstance(part, exp.AggFunc)
+                and part.name.lower() in SUMS
+                and not all(self._is_exact(argument, block) for argument in part.expressions)
+                for part in expression.walk()
+            ):
+                yield name
+
+    def _is_exact(self, node: exp.Expr, block: SelectBlock) -> bool:
+        """Whether a sum of these numbers is the same in every order."""
+        if isinstance(node, exp.Column):
+            return self._is_exact_column(node, block)
+        if isinstance(node, exp.Literal):
+            return not node.is_string and "e" not in node.name.lower()
+        if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Paren | exp.Distinct):
+            return all(self._is_exact(part, block) for part in node.iter_expressions())
+        if isinstance(node, exp.Case):
+            values = [branch.args["true"] for branch in node.args["ifs"]]
+            values += [node.args["default"]] if node.args.get("default") is not None else []
+            return all(self._is_exact(value, block) for value in values)
+        if isinstance(node, exp.Null):
+            return True
+        if isinstance(node, exp.AggFunc | exp.Anonymous):
+            if node.name.lower() in {"count", "count_if"}:
+                return True
+            if node.name.lower() in {"min", "max", "sum", "coalesce"}:
+                return all(self._is_exact(part, block) for part in node.expressions)
+        return False
+
+    def _is_exact_column(self, column: exp.Column, block: SelectBlock) -> bool:
+        for relation in block.relations:
+            if relation.alias != column.table:
+                continue
+            if relation.block is not None:
+                at = relation.block.names.index(column.name)
+                return all(
+                    self._is_exact(branch.outputs[at][1], branch)
+                    for branch in selects(relation.block)
+                )
+            columns = self._inputs[relation.table or ""].columns
+            kinds = {name.lower(): kind.lower() for name, kind in columns.items()}
+            kind = kinds.get(column.name, "")
+            return kind in _EXACT_TYPES or kind.startswith(("decimal", "numeric"))
+        return False
+
+    def _why(self, block: Block) -> str:
+        for branch in selects(block):
+            for _, expression in branch.outputs:
+                for part in expression.walk():
+                    if isinstance(part, exp.Window) and _follows_rows(part):
+                        return f"{part.this.name.lower() or part.this.key}() may order ties anyhow"
+                    if isinstance(part, exp.AggFunc) and part.name.lower() in ORDERED_AGGREGATES:
+                        return f"{part.name.lower()}() may take any row"
+            for relation in branch.relations:
+                if relation.block is not None and self.loose(relation.block):
+                    return self._why(relation.block)
+        return "an order of rows that nothing decides"
+
+    def _why_source(self, block: SelectBlock) -> str:
+        return next(
+            self._why(relation.block)
+            for relation in block.relations
+            if relation.block is not None and self.loose(relation.block)
+        )
+
+    def why(self, block: SelectBlock) -> str:
+        """The reason for a block whose sources have loose columns."""
+        return f"{self._why_source(block)}: {_ADVICE}, or keep its PARTITION BY in the result"
+
+
+def _follows_rows(window: exp.Window) -> bool:
+    """Whether a window's value depends on the order of ties."""
+    function = window.this
+    while isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        function = function.this
+    name = function.name.lower()
+    if name in ORDERED_WINDOWS or name in ORDERED_AGGREGATES:
+        return True
+    spec = window.args.get("spec")
+    return spec is not None and str(spec.args.get("kind") or "").upper() == "ROWS"
+
+
+def reads(expressions: Iterable[exp.Expr]) -> set[str]:
+    """The aliases that some expressions read."""
+    return {alias for expression in expressions for alias in tables_of(expression)}

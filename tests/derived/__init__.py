@@ -1,0 +1,1 @@
+"""Derived datasets: statements, which of their rows can change, and a corpus."""
