@@ -116,6 +116,7 @@ def test_a_hashed_key_of_a_capture_stays_one_key(
         capture,
         upsert(10, 10, name=CANARY, city="Oslo"),
         upsert(10, 20, name=CANARY, city="Rome"),
+        delete(10, 30),
         upsert(11, 30, was=10, name=CANARY, city="Bonn"),
         upsert(12, 40, name=CANARY, city="Lima"),
         upsert(13, 45, name=CANARY, city="Nowhere"),

@@ -311,7 +311,8 @@ class _Mapping:
             for row, text in column.misfits.items():
                 if name not in self._keys and operations[row].as_py() in self._exempt:
                     continue
-                value = "a masked value" if name in self._masks.rules else repr(text)
+                # A shifted line has masked values in any column.
+                value = "a value" if self._dataset.withholds else repr(text)
                 faults.setdefault(row, f"column {name}: {value} does not fit {column.column.kind}")
         return faults
 
