@@ -54,10 +54,12 @@ class SparkWriter(SparkGenerator):
     """Writes string literals in the one form that Spark reads back as the same text."""
 
     def literal_sql(self, expression: exp.Literal) -> str:
+        """A number as it stands, a text escaped."""
         text = str(expression.this or "")
         return literal(text) if expression.is_string else text
 
     def rawstring_sql(self, expression: exp.RawString) -> str:
+        """A raw text as an escaped one."""
         return literal(str(expression.this))
 
 
