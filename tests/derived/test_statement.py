@@ -28,7 +28,9 @@ INPUTS = {
         DerivedInput("shop.customers", {"id": "int", "Name": "string"}, ("id",)),
         DerivedInput("shop.customers__history", {"id": "int", "since": "date"}, ("id", "since")),
         DerivedInput("crm.customers", {"id": "int"}, ("id",)),
-        DerivedInput("crm.lines", {"order": "int", "line": "int", "qty": "int"}, ("order", "line")),
+        DerivedInput(
+            "crm.lines", {"order": "int", "line": "int", "qty": "int"}, ("order", "line")
+        ),
     )
 }  # fmt: skip
 

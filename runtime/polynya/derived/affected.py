@@ -18,7 +18,6 @@ from typing import Final
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.generators.duckdb import DuckDBGenerator
 
@@ -44,7 +43,7 @@ from polynya.derived.statement import DerivedStatement
 from polynya.derived.terms import Step, Term, terms
 from polynya.derived.trees import unwrapped
 from polynya.query.translate import NotEmbeddedError
-from polynya.transform.expressions import SparkWriter
+from polynya.transform.expressions import canonical_sql
 
 _STATES: Final = ("old", "new")
 _TOUCHED: Final = "touched_"
@@ -538,11 +537,11 @@ def _of_side(
 class _DuckDBWriter(DuckDBGenerator):
     """DuckDB has no LEFT before SEMI and ANTI."""
 
-    def join_sql(self, expression: exp.Join) -> str:
+    def join_sql(self, expression: exp.Join, join_op: str | None = None) -> str:
         if expression.args.get("kind") in {"SEMI", "ANTI"}:
             expression = expression.copy()
             expression.set("side", None)
-        return super().join_sql(expression)
+        return super().join_sql(expression, join_op)
 
 
 def affected_keys_sql(
@@ -632,7 +631,7 @@ def _read(table: exp.Table, relation: str, dialect: str) -> None:
 
 def _text(query: exp.Expr, dialect: str) -> str:
     if dialect == "spark":
-        return SparkWriter(dialect=Spark(), identify=True, comments=False).generate(query)
+        return canonical_sql(query)
     if dialect != "duckdb":
         raise ValueError(dialect)
     for node in query.walk():

@@ -282,6 +282,7 @@ class _Builder:
             relation.on = [_copy(part, aliases) for part in conjuncts(on)]
         for lateral in node.args.get("laterals") or []:
             copied = _copy(lateral, aliases)
+            assert isinstance(copied, exp.Lateral), "a copy is of the same kind"
             copied.args["alias"].set("this", exp.to_identifier(aliases[lateral.alias]))
             block.laterals.append(copied)
         self._clauses(block, node, aliases)
@@ -314,8 +315,10 @@ class _Builder:
         ]
         roots = [item for _, item in block.outputs]
         if group is not None:
-            block.group = _copy(group, aliases)
-            block.keys = [unwrapped(key) for key in group_keys(block.group)]
+            copied = _copy(group, aliases)
+            assert isinstance(copied, exp.Group), "a copy is of the same kind"
+            block.group = copied
+            block.keys = [unwrapped(key) for key in group_keys(copied)]
             if group.args.get("all"):
                 block.keys = [
                     unwrapped(root)
@@ -388,7 +391,7 @@ def _check_joins(block: SelectBlock) -> None:
             raise NotIncrementalError("RIGHT JOIN after another outer join")
 
 
-def _copy(node: exp.Expr, aliases: _Aliases) -> exp.Expr:  # type: ignore[type-var]
+def _copy(node: exp.Expr, aliases: _Aliases) -> exp.Expr:
     copied = node.copy()
     for column in list(copied.find_all(exp.Column)):
         if column.table in aliases:

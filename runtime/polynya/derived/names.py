@@ -22,7 +22,6 @@ from polynya.model.names import shown
 if TYPE_CHECKING:
     from polynya.derived.schema import DerivedInput
 
-
 #: The tables of one SELECT: their names in small letters -> their columns, as they are written.
 Tables: TypeAlias = dict[str, list[str]]
 Origin: TypeAlias = frozenset[tuple[str, str]]

@@ -76,20 +76,18 @@ def _spread(branch: SelectBlock, known: dict[tuple[str, str], str], kinds: Kinds
 
     An inner join and WHERE tell it of both sides; an outer one of its optional side only.
     """
-    equal = [(part, None) for part in branch.where]
+    equal: list[tuple[exp.Expr, str | None]] = [(part, None) for part in branch.where]
     for relation in branch.relations:
         only = None if relation.how is How.INNER else relation.alias
-        equal += [(part, only) for part in relation.on]  # type: ignore[list-item]
+        equal += [(part, only) for part in relation.on]
     weak = branch.weak
     grown = True
     while grown:
         grown = False
         for part, only in equal:
-            one, other = (
-                (direct(part.this), direct(part.expression))
-                if isinstance(part, exp.EQ)
-                else (None, None)
-            )
+            if not isinstance(part, exp.EQ):
+                continue
+            one, other = direct(part.this), direct(part.expression)
             if one is None or other is None or kinds.of(one) is None:
                 continue
             if kinds.of(one) != kinds.of(other):

@@ -144,7 +144,8 @@ class Stability:
             return False
         if relation.how is not How.INNER:
             return True
-        keys = self._inputs[relation.table].keys if relation.table in self._inputs else ()
+        one = self._inputs.get(relation.table or "")
+        keys = one.keys if one is not None else ()
         return bool(keys) and all((relation.alias, key.lower()) in columns for key in keys)
 
     def units(self, block: SelectBlock) -> set[tuple[str, str]] | None:
