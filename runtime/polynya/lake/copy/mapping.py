@@ -19,7 +19,7 @@ from polynya.formats.batch import OLD_KEY_FIELD, SERVICE_FIELDS, DatasetBatch, R
 from polynya.formats.values.arrow import no_old_keys
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.copy.mapped_values import Elements, Typed, elements_of, nulls_of, one_array
-from polynya.lake.copy.masks import Secrets, RuleMasks, no_secrets
+from polynya.lake.copy.masks import RuleMasks, Secrets, no_secrets
 from polynya.lake.copy.rows import ERRORS
 from polynya.lake.copy.values import Made, Session, WantedValue, computed
 from polynya.lake.table.state import SourceColumns
