@@ -15,7 +15,7 @@ from polynya.formats.debezium.envelope import Unsent
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.copy.mapped_values import Typed
 from polynya.lake.copy.mapping import Before, mapped_batch
-from polynya.lake.copy.masks import WITHHELD, TableMasks, withheld
+from polynya.lake.copy.masks import WITHHELD, RuleMasks, withheld
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.rules import TransformationRule
 from polynya.model.config.task import StorageTask, resolved
@@ -59,7 +59,7 @@ def masked(mask: Any, value: Any, kind: DataType) -> Any:
     """What a mask makes of a value."""
     rule = TransformationRule.model_validate({"mask": mask})
     column = Typed(pa.array([value, None], arrow_type(kind)), kind)
-    made = TableMasks("t", {"c": rule}, lambda _: b"k").masked("c", column, None)
+    made = RuleMasks("t", {"c": rule}, lambda _: b"k").masked("c", column, None)
     return made.array.to_pylist()
 
 
@@ -117,7 +117,7 @@ def test_a_type_that_the_mask_does_not_take_is_refused() -> None:
 
 def test_a_mask_does_not_change_the_type_that_a_table_has() -> None:
     rule = TransformationRule.model_validate({"mask": HASH})
-    masks = TableMasks("t", {"c": rule}, lambda _: b"k")
+    masks = RuleMasks("t", {"c": rule}, lambda _: b"k")
     with pytest.raises(ConfigError, match="the table has it as bigint"):
         masks.masked("c", Typed(pa.array([1]), BIGINT), BIGINT)
 

@@ -19,7 +19,7 @@ from polynya.formats.batch import OLD_KEY_FIELD, SERVICE_FIELDS, DatasetBatch, R
 from polynya.formats.values.arrow import no_old_keys
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.copy.mapped_values import Elements, Typed, elements_of, nulls_of, one_array
-from polynya.lake.copy.masks import Secrets, TableMasks, no_secrets
+from polynya.lake.copy.masks import RuleMasks, Secrets, no_secrets
 from polynya.lake.copy.rows import ERRORS
 from polynya.lake.copy.values import Made, Session, WantedValue, computed
 from polynya.lake.table.state import SourceColumns
@@ -71,12 +71,12 @@ def mapped_batch(
 
     `session` is asked only for expressions that take Spark, `secrets` for keys of hashes. Raises
     ConfigError POLYNYA-MAP-001, -005 and -006 for a mapping that cannot be computed, and as
-    `resolve` and `TableMasks.masked` for rules.
+    `resolve` and `RuleMasks.masked` for rules.
     """
     if not dataset.mapping.is_set:
         return batch
     ruled = resolve(dataset, {**before.source, **batch.schema})
-    masks = TableMasks(dataset.relations.current, ruled.masks, secrets)
+    masks = RuleMasks(dataset.relations.current, ruled.masks, secrets)
     return _Mapping(batch, ruled, before, mapped(ruled.dataset), masks).done(session)
 
 
@@ -100,7 +100,7 @@ class _Mapping:
         ruled: ResolvedRules,
         before: Before,
         mapped: Mapped,
-        masks: TableMasks,
+        masks: RuleMasks,
     ) -> None:
         self._batch = batch
         dataset = self._dataset = ruled.dataset
@@ -442,7 +442,7 @@ def former_keys(
     dataset: ResolvedDataset,
     elements: Elements,
     schema: Mapping[str, DataType],
-    masks: TableMasks,
+    masks: RuleMasks,
 ) -> pa.Array:
     """The column `__old` in the names and types of the table; `schema` is that of its keys."""
     keys = tuple(schema)

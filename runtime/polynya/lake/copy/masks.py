@@ -49,7 +49,7 @@ def no_secrets(_: SecretSetting) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class TableMasks:
+class RuleMasks:
     """The masks of the columns of a table.
 
     Attributes:
