@@ -134,6 +134,7 @@ def test_a_statement_without_an_end_is_cancelled(family):
         ("redshift", 400, {"__type": "AccessDeniedException", "message": "not allowed"}),
         ("redshift", 400, {"__type": "ActiveStatementsExceededException", "message": "too many"}),
         ("redshift", 500, b"<html>"),
+        ("redshift", 200, {}),
         ("databricks", 401, {"error_code": "UNAUTHENTICATED", "message": f"bad {SECRET}"}),
         ("databricks", 403, {"message": f"token {SECRET}"}),
         ("databricks", 503, b"<html>"),
@@ -149,6 +150,18 @@ def test_an_answer_that_is_none_is_tried_later_and_shows_no_secret(family, statu
             connect().objects()
         assert caught.value.code == "POLYNYA-MIR-002"
         assert SECRET not in f"{caught.value!r} {caught.value.why}"
+
+
+def test_rows_that_were_not_asked_for_are_no_objects():
+    with reached("redshift") as (api, connect):
+        api.answers = [
+            (200, {"Id": "7"}),
+            (200, {"Id": "7", "Status": "FINISHED"}),
+            (200, {"Records": [[{"stringValue": "users"}]]}),
+        ]
+        with pytest.raises(DependencyError) as caught:
+            connect().objects()
+        assert "other columns" in caught.value.why
 
 
 @pytest.mark.parametrize("body", [[], 3, {"status": []}, {"status": {"state": "WHAT"}}])

@@ -239,6 +239,32 @@ def test_redshift_leaves_nested_columns_out_and_refuses_them_in_format_3():
     assert plan(task_in("databricks"), ORIGIN, [third], []).notes
 
 
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("u" * 128, {}),
+        # Its table in Glue is longer than the view.
+        ("u" * 120, {}),
+        ("users", {"\u00fc" * 64: "string"}),
+    ],
+)
+def test_redshift_would_cut_a_name_so_its_dataset_is_refused(name, columns):
+    source = storage(name, "orders")
+    made = plan(task_in("redshift", source), ORIGIN, [shown(source, name, **columns), ORDERS], [])
+    (refused,) = made.refused.values()
+    assert refused.code == "POLYNYA-MIR-006"
+    assert "127 bytes" in refused.message
+    assert [one.name for one in made.statements] == ["orders"]
+    kept = plan(task_in("databricks", source), ORIGIN, [shown(source, name, **columns)], [])
+    assert kept.refused == {}
+
+
+def test_redshift_keeps_a_name_of_its_longest_length():
+    source = storage("u" * 118)
+    made = plan(task_in("redshift", source), ORIGIN, [shown(source, "u" * 118)], [])
+    assert made.refused == {}
+
+
 @settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(name=HOSTILE, column=HOSTILE)
 @example(name='a"; DROP TABLE x; --', column='b"')
@@ -284,6 +310,12 @@ def test_setup_gives_each_role_what_it_needs_and_no_more():
         assert not [
             line for line in grants if "INSERT" in line or "MODIFY" in line or "ALL " in line
         ]
+
+
+def test_setup_of_redshift_finds_the_glue_catalog_of_another_account():
+    elsewhere = replace(TARGET, catalog_id="210987654321")
+    first, *_ = setup_steps(task_in("redshift"), elsewhere, SetupNames())
+    assert first.sql.endswith(" IAM_ROLE default CATALOG_ID '210987654321'")
 
 
 def test_terraform_for_redshift_names_the_workgroup():

@@ -48,6 +48,7 @@ class DatabricksStatements(TargetStatements):
 
     dialect = Dialect.DATABRICKS
     kinds = frozenset({"VIEW"})
+    longest_name = None
 
     def __init__(self, task: ConnectedMirror, target: DatabricksMirrorTarget) -> None:
         self._target = target

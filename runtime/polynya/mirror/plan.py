@@ -177,7 +177,7 @@ def plan(
     for one in datasets:
         if one.name in refused:
             continue
-        reason = target.why_not(one.shape, one.format_version)
+        reason = target.why_not(one.shape, one.format_version) or _too_long(task, target, one)
         try:
             objects = [] if reason else list(_objects(task, target, origin, one, notes))
         except PolynyaError as error:
@@ -228,6 +228,16 @@ def _folding(
                 error = _fold(other, one.name, name, one.name)
                 yield one.name, error
                 yield other, error
+
+
+def _too_long(task: ConnectedMirror, target: TargetStatements, one: MirroredDataset) -> str | None:
+    """Which name the target would cut; None if it keeps all. A cut name is never found again."""
+    relations, most = one.dataset.relations, target.longest_name
+    names = (*_names(task, target, relations), relations.internal_table, *one.shape.columns)
+    for name in names:
+        if most is not None and len(name.encode()) > most:
+            return f"names have {most} bytes at most there, and {shown(name)} has more"
+    return None
 
 
 def _fold(one: str, other: str, name: str, where: str) -> PolynyaError:

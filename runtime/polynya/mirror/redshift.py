@@ -43,6 +43,7 @@ class RedshiftStatements(TargetStatements):
     dialect = Dialect.REDSHIFT
     finds_commits = True
     kinds = frozenset({"VIEW"})
+    longest_name = 127
 
     def __init__(self, target: RedshiftMirrorTarget) -> None:
         self._target = target
@@ -169,12 +170,13 @@ class RedshiftSession(MirrorSession):
         """All relations of the schema."""
         # `obj_description` is not supported there.
         rows = self._rows(
+            3,
             "SELECT c.relname, c.relkind, d.description FROM pg_catalog.pg_class AS c "
             "JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace "
             "LEFT JOIN (SELECT e.objoid, e.description FROM pg_catalog.pg_description AS e "
             "JOIN pg_catalog.pg_class AS k ON k.oid = e.classoid AND k.relname = 'pg_class' "
             "WHERE e.objsubid = 0) AS d ON d.objoid = c.oid "
-            f"WHERE n.nspname = {text(self._target.schema_)}"
+            f"WHERE n.nspname = {text(self._target.schema_)}",
         )
         return [(name, "VIEW" if kind == "v" else "TABLE", comment) for name, kind, comment in rows]
 
@@ -192,9 +194,12 @@ class RedshiftSession(MirrorSession):
     def close(self) -> None:
         """Nothing is open."""
 
-    def _rows(self, sql: str) -> list[tuple[str, ...]]:
-        done = self._done(sql)
-        return [tuple(map(_value, record)) for record in self._records(str(done["Id"]))]
+    def _rows(self, width: int, sql: str) -> list[tuple[str, ...]]:
+        statement = self._done(sql)
+        rows = [tuple(map(_value, record)) for record in self._records(statement)]
+        if not all(len(row) == width for row in rows):
+            raise self._unreachable("an answer has other columns than were asked for")
+        return rows
 
     def _records(self, statement: str) -> Iterator[Sequence[Mapping[str, Any]]]:
         token: dict[str, str] = {}
@@ -205,8 +210,8 @@ class RedshiftSession(MirrorSession):
                 return
             token = {"NextToken": str(page["NextToken"])}
 
-    def _done(self, sql: str) -> Mapping[str, Any]:
-        """The description of a statement that has ended well."""
+    def _done(self, sql: str) -> str:
+        """Wait until a statement has ended well; its id."""
         if len(sql.encode()) > _LONGEST_STATEMENT:
             why = f"the Data API takes statements of {_LONGEST_STATEMENT:,} bytes"
             fix = "leave the dataset out with `exclude`: it has too many columns"
@@ -218,17 +223,20 @@ class RedshiftSession(MirrorSession):
             StatementName=f"polynya mirror {self._task}",
             **self._at,
         )
+        if not given.get("Id"):
+            raise self._unreachable("an answer has no id of a statement")
         statement, pause = str(given["Id"]), _FIRST_PAUSE_SECONDS
         ends = self._clock.monotonic() + ANSWER_SECONDS
         while True:
             found = self._call("describe_statement", Id=statement)
-            if found["Status"] == "FINISHED":
-                return found
-            if found["Status"] in {"FAILED", "ABORTED"}:
+            status = str(found.get("Status"))
+            if status == "FINISHED":
+                return statement
+            if status in {"FAILED", "ABORTED"}:
                 raise STATEMENT_FAILED(
                     where=self._task,
                     statement=shortened(sql),
-                    why=said(found.get("Error") or found["Status"].lower()),
+                    why=said(found.get("Error") or status.lower()),
                 )
             if self._clock.monotonic() >= ends:
                 self._call("cancel_statement", Id=statement)

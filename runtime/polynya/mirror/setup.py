@@ -88,11 +88,12 @@ def _redshift(
     role = "default" if names.role_arn is None else text(names.role_arn)
     user = quote(names.user or "IAMR:ROLE")
     glue = f" REGION {text(elsewhere)}" if elsewhere else ""
+    other = f" CATALOG_ID {text(target.catalog_id)}" if target.catalog_id else ""
     return [
         SetupStep(
             "the Glue database of the internal tables",
             f"CREATE EXTERNAL SCHEMA IF NOT EXISTS {external} FROM DATA CATALOG DATABASE "
-            f"{text(internal)}{glue} IAM_ROLE {role}",
+            f"{text(internal)}{glue} IAM_ROLE {role}{other}",
         ),
         SetupStep("the user of the mirror", f"CREATE USER {user} PASSWORD DISABLE"),
         SetupStep("it reads the tables", f"GRANT USAGE ON SCHEMA {external} TO {user}"),

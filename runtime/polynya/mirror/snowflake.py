@@ -51,6 +51,7 @@ class SnowflakeStatements(TargetStatements):
 
     dialect = Dialect.SNOWFLAKE
     kinds = frozenset({"TABLE", "VIEW"})
+    longest_name = None
 
     def __init__(self, task: ConnectedMirror, target: SnowflakeTarget) -> None:
         self._target, self._views = target, task.views

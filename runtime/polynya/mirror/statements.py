@@ -38,12 +38,14 @@ class TargetStatements(Protocol):
 
     `dialect` is that of the views. `kinds` are those of the objects that the mirror makes; others
     are never its own. `finds_commits` says whether the target reads the newest commit by itself,
-    so that no table is ever behind.
+    so that no table is ever behind. `longest_name` is set where the target cuts longer names
+    without an error, in bytes of UTF-8.
     """
 
     dialect: Dialect
     kinds: frozenset[str]
     finds_commits: bool
+    longest_name: int | None
 
     def stored(self, name: str) -> str:
         """A name as the target stores it."""
