@@ -94,6 +94,8 @@ class DerivedUnit:
         self._maintenance = MaintenanceUnit(dataset)
         self._query = task.query_of(dataset.name)
         self._name = dataset.relations.current
+        #: The tables that the query reads; None before they are known.
+        self._named: tuple[str, ...] | None = None
         self._inputs: dict[str, DatasetTable] = {}
         #: Snapshots of inputs that show the rows of the last step.
         self._same: dict[str, int] = {}
@@ -111,7 +113,7 @@ class DerivedUnit:
         try:
             yield
         except BaseException:
-            self._inputs, self._same = {}, {}
+            self._named, self._inputs, self._same = None, {}, {}
             raise
 
     def _follow(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
@@ -123,8 +125,8 @@ class DerivedUnit:
             return pause
         before = table.table.state.copy.derivation
         snapshots = self._snapshots()
-        if snapshots is None:
-            return StepResult(wait_seconds=_PAUSE_SECONDS)
+        if snapshots is None or (before is not None and snapshots == self._same):
+            return pause
         began = self._context.clock.now()
         derivation = Derivation(self._digest(), snapshots, began.isoformat())
         if before is not None and self._is_current(before, derivation):
@@ -165,7 +167,9 @@ class DerivedUnit:
 
         Raises OperationError for a table that the transform does not have.
         """
-        for name in self._names():
+        if self._named is None:
+            self._named = self._names()
+        for name in self._named:
             opened = self._inputs.get(name)
             if opened is None:
                 dataset = self._dataset_of(name)
