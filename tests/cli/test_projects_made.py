@@ -213,5 +213,5 @@ def test_global_flags_complete_before_and_after_the_verb(tmp_path, capsys):
     assert names <= offered("--")
     assert names | {"--once"} <= offered("run", "--")
     # A value is no verb, and a switch has none.
-    assert offered("--project", "shop", "--json", "ru") == {"run"}
+    assert offered("--project", "shop", "--json", "mir") == {"mirror"}
     assert offered("run", "--json", "--on") == {"--once"}

@@ -40,7 +40,7 @@ def show(
     Reads the columns of its tables from the catalog, and checks the flow against them: an error has
     the file, the line and the column. Needs no Java.
 
-    For example: `polynya flow show sales.people -o svg > people.svg`.
+    For example: `polynya flow show sales.people -o svg`.
 
     Args:
         dataset: the table that the flow makes, as `task.dataset` or `schema.table`.

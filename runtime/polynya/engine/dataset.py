@@ -328,13 +328,14 @@ class WorkingDataset:
     @property
     def known_table(self) -> KnownTable:
         """The facts that reading its files needs."""
-        before = self._before
-        reading = with_rules(self.reading, before.source)
-        mapping = reading.mapping
+        reading, schema = self.reading, self.columns
+        if reading.mapping.is_set:
+            schema = dict(self._before.source)
+            reading = with_rules(reading, schema)
         return KnownTable(
             dataset=of_source(reading),
-            schema=before.source if mapping.is_set else self.columns,
-            keys=mapping.of_source(self.keys),
+            schema=schema,
+            keys=reading.mapping.of_source(self.keys),
             done={path: progress.records for path, progress in self.progress.items()},
             called=self.table.state.copy.membership.called,
             key_names=[tuple(names) for names in self.table.state.copy.columns.key_names],

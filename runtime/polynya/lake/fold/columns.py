@@ -74,7 +74,9 @@ DERIVED = (
            ("copy.rows",)),
     FoldColumn("__why", "string", "what is known of a rejected record", ("copy.rows",)),
     FoldColumn("__loaded", "boolean", "Current has the record already", ("copy.copy",)),
-    FoldColumn("__live", "boolean", "the row is not a delete", ("copy.reload",)),
+    FoldColumn(
+        "__live", "boolean", "the row is not a delete", ("copy.reload", "copy.recompute")
+    ),
     FoldColumn("__was", "struct", "what was loaded last of the record: tail and values"),
     FoldColumn("__retained", "boolean", "the copy of a loaded row that stays as an event",
            ("apply.retention",)),
@@ -87,7 +89,12 @@ EVENT = (
     FoldColumn("__position", "string", "position in the source; `truncate` if one made the event",
            ("fold.fold", "fold.live_views")),
     FoldColumn("__op", "string", "operation of the event", ("fold.fold", "copy.reload")),
-    FoldColumn("__ts", "timestamp", "time of the event", ("fold.fold", "copy.reload")),
+    FoldColumn(
+        "__ts",
+        "timestamp",
+        "time of the event",
+        ("fold.fold", "copy.reload", "copy.recompute"),
+    ),
     FoldColumn("__unsent", "array<string>", "columns that the event left out (`sql.is_unsent`)",
            ("fold.fold", "fold.live_views")),
     FoldColumn("__former", "string", "text of the key before a change of key (`sql.key_text`)",
