@@ -252,8 +252,20 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         {"subject": "shop.users", "file": "1.json", "size_bytes": 9, "copied_bytes": 7},
     ),
     (
-        engine.RowsDerived(subject="sales.cities", rows=3, changes={"inserts": 1}, seconds=1.5),
+        engine.RowsDerived(
+            subject="sales.cities", rows=3, changes={"inserts": 1, "updates": 2}, seconds=1.5
+        ),
+        Level.NOTE,
+        "derived  sales.cities: 3 rows in 1.5 s, 1 insert, 2 updates",
+        {"rows": 3, "changes": {"inserts": 1, "updates": 2}, "seconds": 1.5},
+    ),
+    (
         engine.DerivedTableWaits(subject="sales.cities", table="shop.users"),
+        Level.NOTE,
+        "waiting  sales.cities: shop.users has no columns yet",
+        {"table": "shop.users"},
+    ),
+    (
         engine.FileWaiting(subject="shop.users", file="1.csv", waits_for="1.dfm"),
         Level.NOTE,
         "waiting  shop.users: 1.csv: 1.dfm has not landed",
