@@ -257,13 +257,18 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         ),
         Level.NOTE,
         "derived  sales.cities: 3 rows in 1.5 s, 1 insert, 2 updates",
-        {"rows": 3, "changes": {"inserts": 1, "updates": 2}, "seconds": 1.5},
+        {
+            "subject": "sales.cities",
+            "rows": 3,
+            "changes": {"inserts": 1, "updates": 2},
+            "seconds": 1.5,
+        },
     ),
     (
         engine.DerivedTableWaits(subject="sales.cities", table="shop.users"),
         Level.NOTE,
         "waiting  sales.cities: shop.users has no columns yet",
-        {"table": "shop.users"},
+        {"subject": "sales.cities", "table": "shop.users"},
     ),
     (
         engine.FileWaiting(subject="shop.users", file="1.csv", waits_for="1.dfm"),
