@@ -62,7 +62,7 @@ class RuleMasks:
     secrets: Secrets = field(default=no_secrets, repr=False)
 
     def refuse_keys(self, keys: tuple[str, ...]) -> None:
-        """Raise ConfigError POLYNYA-CFG-076 for a key with a mask that is no hash."""
+        """Raise ConfigError POLYNYA-CFG-076 for a key with another mask than a hash."""
         for name in keys:
             rule = self.rules.get(name)
             if rule is not None and rule.hash_key is None:
