@@ -167,7 +167,7 @@ class Project(Frozen):
     rules: tuple[TransformationRule, ...] = Field(
         default=(),
         description="Changes of rows and columns by patterns, in this order, for the datasets of "
-        "all tasks that make tables; before those of the task.",
+        "all tasks but transforms; they come before those of the task.",
     )
 
 
