@@ -1,7 +1,7 @@
 """The tables that a query names, and the query over other relations in their place.
 
-The text of a user is never written anew by a parser of ours: names in it are replaced, and all
-other characters stay as they are.
+Polynya replaces table names in a user's query and keeps every other character. It never generates
+the query from a parse tree.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A step reads each input at one snapshot. A table that the query reads both itsel
 another transform is read as that transform has read it, so that the result is the query over one
 state of the inputs.
 
-An input is read again when a commit may have changed its rows. Applies and maintenance change no
-row of a live view, so they cause no step.
+A step rereads an input after a commit that may have changed its rows. Applies and maintenance do
+not change the rows of a live view, so they do not trigger a step.
 """
 
 from __future__ import annotations
