@@ -8,7 +8,7 @@ only, which are equal in both states: only rows with affected keys have to be co
 
 R may be: columns that are functions of the keys of GROUP BY and of each window's PARTITION BY, and
 that no outer join fills with NULL; of a set operation what every branch allows. Whatever is unsure
-drops a condition, which finds more keys, or makes the statement `Full`, with the reason.
+drops a condition, which finds more keys, or makes the plan a `FullPlan`, with the reason.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ _MAX_NODES: Final = 200_000
 
 
 __all__ = [
-    "Full",
     "FullPlan",
-    "Incremental",
     "IncrementalPlan",
     "Plan",
     "affected_keys_sql",
@@ -65,9 +63,6 @@ __all__ = [
     "restricted_sql",
     "statement_sql",
 ]
-#: The names that others use.
-Full = FullPlan
-Incremental = IncrementalPlan
 
 
 def analyse(statement: DerivedStatement, *, prefer: Sequence[str] = ()) -> Plan:

@@ -358,8 +358,3 @@ def _not_grouped(node: exp.Expr, keys: list[exp.Expr], aliases: set[str]) -> exp
         if lone is not None:
             return lone
     return None
-
-
-#: The names that others use.
-Input = DerivedInput
-Statement = DerivedStatement
