@@ -233,6 +233,26 @@ def test_a_table_is_read_as_the_transform_between_has_read_it(lab: Lab, users: F
     assert second.current("id", "people") == [(1, 1), (2, 1), (3, 1)]
 
 
+def test_transforms_that_read_a_table_before_and_after_an_apply_agree(
+    lab: Lab, users: Feed
+) -> None:
+    first = Derived(lab, [users], COUNTED)
+    second = Derived(lab, [users], "SELECT id, upper(name) AS name FROM users")
+    third = Derived(
+        lab,
+        [first, second, users],
+        f"SELECT u.id, s.name, c.people FROM users u JOIN {second.name} s ON s.id = u.id "
+        f"JOIN {first.name} c ON c.id = u.city",
+    )
+    first.follow()
+    users.apply()
+    second.follow()
+
+    third.follow()
+
+    assert third.current("id", "name", "people") == [(1, "ANN", 1), (2, "BOB", 1)]
+
+
 def test_a_flow_follows_its_tables_and_their_columns(lab: Lab, users: Feed) -> None:
     flow = [
         {"filter": "city IS NOT NULL"},

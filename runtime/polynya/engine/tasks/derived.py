@@ -85,6 +85,20 @@ def shows_same_rows(metadata: Mapping[str, Any], before: int, now: int) -> bool:
     return True
 
 
+def _as_read(table: DatasetTable, newest: int, read: set[int]) -> int | None:
+    """The snapshot that shows the rows of all snapshots of `read`, preferably the newest one.
+
+    None if these show different rows.
+    """
+    if read == {newest}:
+        return newest
+    metadata = table.table.metadata()
+    for snapshot in (newest, *read):
+        if all(shows_same_rows(metadata, one, snapshot) for one in read):
+            return snapshot
+    return None
+
+
 class DerivedUnit:
     """Keeps one table up to date with its query."""
 
@@ -261,20 +275,23 @@ class DerivedUnit:
         None while two transforms that the query reads have read a table at two snapshots: the one
         that is behind has not followed yet.
         """
-        newest = {
-            table.dataset.relations.internal: table.state.snapshot
-            for table in self._inputs.values()
+        tables = {table.dataset.relations.internal: table for table in self._inputs.values()}
+        chosen = {
+            name: table.state.snapshot
+            for name, table in tables.items()
             if table.state.snapshot is not None
         }
         read: dict[str, set[int]] = {}
-        for table in self._inputs.values():
+        for table in tables.values():
             derivation = table.state.copy.derivation
             for name, snapshot in (derivation.inputs if derivation is not None else {}).items():
                 read.setdefault(name, set()).add(snapshot)
-        shared = {name: snapshots for name, snapshots in read.items() if name in newest}
-        if any(len(snapshots) > 1 for snapshots in shared.values()):
-            return None
-        return newest | {name: min(snapshots) for name, snapshots in shared.items()}
+        for name in read.keys() & chosen.keys():
+            as_read = _as_read(tables[name], chosen[name], read[name])
+            if as_read is None:
+                return None
+            chosen[name] = as_read
+        return chosen
 
     def _is_current(self, before: Derivation, now: Derivation) -> bool:
         """Whether the table shows what the query returns over these snapshots."""
