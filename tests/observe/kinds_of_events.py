@@ -253,15 +253,20 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     ),
     (
         engine.RowsDerived(
-            subject="sales.cities", rows=3, changes={"inserts": 1, "updates": 2}, seconds=1.5
+            subject="sales.cities",
+            rows=3,
+            changes={"inserts": 1, "updates": 2},
+            seconds=1.5,
+            how="3 of city",
         ),
         Level.NOTE,
-        "derived  sales.cities: 3 rows in 1.5 s, 1 insert, 2 updates",
+        "derived  sales.cities: 3 rows in 1.5 s, 1 insert, 2 updates (3 of city)",
         {
             "subject": "sales.cities",
             "rows": 3,
             "changes": {"inserts": 1, "updates": 2},
             "seconds": 1.5,
+            "how": "3 of city",
         },
     ),
     (

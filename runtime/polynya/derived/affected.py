@@ -38,10 +38,13 @@ from polynya.derived.blocks import (
 from polynya.derived.functions import GENERATORS, MAPS, SAME_IN_DUCKDB
 from polynya.derived.plans import FullPlan, IncrementalPlan, Plan
 from polynya.derived.restriction import is_map, map_keys, restrictable_inputs
+from polynya.derived.schema import DerivedInput
 from polynya.derived.stability import Stability
-from polynya.derived.statement import DerivedStatement
+from polynya.derived.statement import DerivedStatement, parse
+from polynya.derived.tables import ParsedQuery
 from polynya.derived.terms import Step, Term, terms
 from polynya.derived.trees import unwrapped
+from polynya.model.errors import ConfigError
 from polynya.query.translate import NotEmbeddedError
 from polynya.transform.expressions import canonical_sql
 
@@ -59,6 +62,7 @@ __all__ = [
     "analyse",
     "is_map",
     "map_keys",
+    "plan_of",
     "restrictable_inputs",
     "restricted_sql",
     "statement_sql",
@@ -78,6 +82,14 @@ def analyse(statement: DerivedStatement, *, prefer: Sequence[str] = ()) -> Plan:
         return FullPlan(str(reason))
     except RecursionError:
         return FullPlan("the statement has too many levels, one in another")
+
+
+def plan_of(query: ParsedQuery, inputs: Mapping[str, DerivedInput], prefer: Sequence[str]) -> Plan:
+    """The same of a query over its inputs; one that is not a statement is computed as a whole."""
+    try:
+        return analyse(parse(query.text, inputs, "the query"), prefer=prefer)
+    except ConfigError as error:
+        return FullPlan(f"it is not analysed: {error.message}")
 
 
 def _analysed(statement: DerivedStatement, prefer: Sequence[str]) -> IncrementalPlan:

@@ -152,15 +152,16 @@ def _written(settings: Frozen, names: Sequence[str]) -> dict[str, Any]:
 
 def _query(dataset: DerivedDataset, directory: Path, path: Sequence[str | int]) -> DerivedQuery:
     """The query of a dataset. Raises ConfigError for a file that is not the project's."""
+    place, text = tuple(path), (dataset.sql or "").strip()
     if dataset.flow is not None:
-        return DerivedQuery(path=tuple(path), flow=dataset.flow)
-    text = (dataset.sql or "").strip()
+        return DerivedQuery(path=place, flow=dataset.flow, incremental=dataset.incremental)
     if not text.endswith(".sql") or any(character.isspace() for character in text):
-        return DerivedQuery(path=tuple(path), text=dataset.sql or "")
+        return DerivedQuery(path=place, text=dataset.sql or "", incremental=dataset.incremental)
     folder, _, name = text.rpartition("/")
     problem = relative_path_problem(text)
     if problem is None and (folder != SQL_FOLDER or not is_query_file(name)):
         problem = f"{shown(text)} is not a file of the folder `{SQL_FOLDER}`"
     if problem is not None:
         raise QUERY_FILE_REFUSED(problem, fix=f"move it to `{SQL_FOLDER}/`, such as `sql/{name}`")
-    return DerivedQuery(path=tuple(path), text=read_text(directory / text, text), file=text)
+    query = read_text(directory / text, text)
+    return DerivedQuery(path=place, text=query, file=text, incremental=dataset.incremental)

@@ -207,14 +207,18 @@ class FileChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsDerived(Event):
-    """A derived table shows what its query returns. `changes` are the rows that its apply wrote."""
+    """A derived table shows what its query returns. `changes` are the rows that its apply wrote.
+
+    `rows` were computed; `how` says why all of them, or by how many values of which columns.
+    """
 
     type: ClassVar[str] = "rows.derived"
     verb: ClassVar[str] = "derived"
-    template: ClassVar[str] = "{rows:,} rows in {seconds:.1f} s, {differences}"
+    template: ClassVar[str] = "{rows:,} rows in {seconds:.1f} s, {differences} ({how})"
     rows: int
     changes: dict[str, int]
     seconds: float
+    how: str
 
     @property
     def differences(self) -> str:

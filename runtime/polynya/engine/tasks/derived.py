@@ -13,61 +13,56 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
-from uuid import uuid4
 
+import pyarrow as pa
+
+from polynya.derived.affected import plan_of
 from polynya.derived.flow import compile_flow, tables_read
 from polynya.derived.inputs import dataset_named
+from polynya.derived.plans import FullPlan, Plan
 from polynya.derived.schema import DerivedInput
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.maintenance import MaintenanceUnit
+from polynya.engine.tasks.affected_rows import (
+    AffectedRows,
+    InputStates,
+    RestrictedStep,
+    TemporaryViews,
+    affected_keys,
+)
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
-from polynya.lake.copy.recompute import recompute
+from polynya.lake.copy.recompute import Recomputed, confirm, recompute
 from polynya.lake.errors import machine_error
-from polynya.lake.fold.live_views import definitions
+from polynya.lake.fold.live_views import columns_of, definitions
+from polynya.lake.read.changed_keys import changed_keys, snapshots_between
 from polynya.lake.read.plans import why_refused
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException
 from polynya.lake.spark.session import internal_path
 from polynya.lake.table.dataset import DatasetTable
-from polynya.lake.table.state import Derivation
+from polynya.lake.table.state import Derivation, DerivationCosts
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.documents.yaml import NodePath, dotted
-from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN, QUERY_REFUSED
+from polynya.model.error_catalogue.derived import (
+    QUERY_INPUT_UNKNOWN,
+    QUERY_NOT_INCREMENTAL,
+    QUERY_REFUSED,
+)
 from polynya.model.errors import PolynyaError
 from polynya.model.formats import rules_of
 from polynya.model.names import quote
+from polynya.model.types import DataType
 from polynya.observe.engine import DerivedTableWaits, RowsDerived
 
 #: Seconds between two looks at the inputs.
 _PAUSE_SECONDS: Final = 1.0
-#: Steps of an input that change no row of its live views.
-_NEUTRAL_STEPS: Final = frozenset(
-    {
-        "takeover",
-        "reload",
-        "reload-begin",
-        "reload-abandon",
-        "rewrite-data-files",
-        "rewrite-position-delete-files",
-        "rewrite_manifests",
-        "expire_changes",
-    }
-)
-
-
-def changes_rows(summary: Mapping[str, Any]) -> bool:
-    """Whether a snapshot of an input, by its summary, may show other rows than its parent."""
-    step = summary.get("polynya.step")
-    if summary.get("operation") == "replace" or step in _NEUTRAL_STEPS:
-        return False
-    # The apply that ends a reload takes in its rows.
-    return step != "apply" or "polynya.reload" in summary
 
 
 def shows_same_rows(metadata: Mapping[str, Any], before: int, now: int) -> bool:
@@ -75,14 +70,7 @@ def shows_same_rows(metadata: Mapping[str, Any], before: int, now: int) -> bool:
 
     `metadata` is that of the table, as Iceberg's specification writes it in JSON.
     """
-    snapshots = {one["snapshot-id"]: one for one in metadata.get("snapshots", ())}
-    at: int | None = now
-    while at != before:
-        snapshot = snapshots.get(at)
-        if snapshot is None or changes_rows(snapshot.get("summary", {})):
-            return False
-        at = snapshot.get("parent-snapshot-id")
-    return True
+    return snapshots_between(metadata, before, now) == []
 
 
 def _as_read(table: DatasetTable, newest: int, read: set[int]) -> int | None:
@@ -97,6 +85,12 @@ def _as_read(table: DatasetTable, newest: int, read: set[int]) -> int | None:
         if all(shows_same_rows(metadata, one, snapshot) for one in read):
             return snapshot
     return None
+
+
+def _columns(table: DatasetTable) -> Mapping[str, DataType]:
+    """The columns of the Current view of a table."""
+    dataset = table.dataset
+    return columns_of(dataset, table.shape(), dataset.relations.view) or {}
 
 
 class DerivedUnit:
@@ -141,30 +135,51 @@ class DerivedUnit:
         snapshots = self._snapshots()
         if snapshots is None or (before is not None and snapshots == self._same):
             return pause
-        began = self._context.clock.now()
-        derivation = Derivation(self._digest(), snapshots, began.isoformat())
+        now = self._context.clock.now()
+        derivation = Derivation(self._digest(), snapshots, now.isoformat())
         if before is not None and self._is_current(before, derivation):
             return pause
         if not time_slice.long:
             return TOO_LONG
-        self._derive(table, derivation)
+        self._derive(table, derivation, before)
         self._same = dict(snapshots)
         return time_slice.more
 
-    def _derive(self, table: WorkingDataset, derivation: Derivation) -> None:
+    def _derive(
+        self, table: WorkingDataset, derivation: Derivation, before: Derivation | None
+    ) -> None:
+        """Commit the result over the snapshots of `derivation`; `before` is that of the last step.
+
+        Raises OperationError for a query that does not only read its inputs, or that Spark refuses.
+        """
         clock = self._context.clock
         began = clock.monotonic()
-        with self._result(derivation) as rows:
-            try:
-                done = recompute(
-                    table.table,
-                    self._context.applier,
-                    rows,
-                    derivation,
-                    now=clock.now(),
-                )
-            except (PySparkException, Py4JError) as error:
-                raise self._refused(error) from error
+        costs = DerivationCosts() if before is None else before.costs
+        try:
+            with TemporaryViews(self._context.spark) as views:
+                step = self._step(views, derivation, before)
+
+                def derived() -> Derivation:
+                    seconds = round(clock.monotonic() - began, 3)
+                    now = replace(costs, whole=seconds)
+                    if step.affected is not None:
+                        now = replace(costs, keyed=seconds, share=step.share)
+                    return replace(derivation, costs=now)
+
+                if step.text is None:
+                    confirm(table.table, derived())
+                    done = Recomputed(0, None)
+                else:
+                    done = recompute(
+                        table.table,
+                        self._context.applier,
+                        self._result(views, step.text),
+                        derived,
+                        now=clock.now(),
+                        affected=step.affected,
+                    )
+        except (PySparkException, Py4JError) as error:
+            raise self._refused(error) from error
         table.publish(table.table.shape())
         changed = {} if done.applied is None else done.applied.figures.counts()
         table.tell(
@@ -173,8 +188,68 @@ class DerivedUnit:
                 rows=done.rows,
                 changes=changed,
                 seconds=round(clock.monotonic() - began, 3),
+                how=step.how,
             )
         )
+
+    def _step(
+        self, views: TemporaryViews, derivation: Derivation, before: Derivation | None
+    ) -> RestrictedStep:
+        """What is computed: the rows with affected keys, or all."""
+        query = self._parsed()
+        now = {name: views.of(text) for name, text in self._views(derivation.inputs).items()}
+        affected = self._affected(views, now, derivation, before)
+        if isinstance(affected, str):
+            return RestrictedStep(query.over(now), affected)
+        return affected.step(views, query, now)
+
+    def _affected(
+        self,
+        views: TemporaryViews,
+        now: Mapping[str, str],
+        derivation: Derivation,
+        before: Derivation | None,
+    ) -> AffectedRows | str:
+        """The keys that are affected since the last step, or why all is computed."""
+        if before is None:
+            return "it has no rows yet"
+        if before.query != derivation.query or before.inputs.keys() != derivation.inputs.keys():
+            return "its query or a setting of an input changed"
+        plan = self._plan()
+        if isinstance(plan, FullPlan):
+            return plan.reason
+        changed: dict[str, pa.Table] = {}
+        for name, table in self._inputs.items():
+            internal = table.dataset.relations.internal
+            keys = changed_keys(
+                table.table, table.shape(), before.inputs[internal], derivation.inputs[internal]
+            )
+            if isinstance(keys, str):
+                return f"{name}: {keys}"
+            changed[name] = keys
+        share = max(
+            keys.num_rows / max(1, self._inputs[name].table.rows())
+            for name, keys in changed.items()
+        )
+        why = before.costs.why_whole(share) if self._query.incremental == "auto" else None
+        if why is not None:
+            return why
+        old = {
+            name: views.of(text) if changed[name].num_rows else now[name]
+            for name, text in self._views(before.inputs).items()
+        }
+        states = {name: InputStates(old[name], now[name], changed[name]) for name in now}
+        keys = affected_keys(views, plan, states)
+        return keys if isinstance(keys, str) else AffectedRows(plan, keys, share)
+
+    def _plan(self) -> Plan:
+        """By which columns a step is restricted, or why it is not."""
+        if self._query.incremental == "full":
+            return FullPlan("`incremental: full`")
+        plan = plan_of(self._parsed(), self._derived_inputs(), self._dataset.events.keys)
+        if isinstance(plan, FullPlan) and self._query.incremental == "strict":
+            raise QUERY_NOT_INCREMENTAL(where=self._name, reason=plan.reason)
+        return plan
 
     def _open_inputs(self) -> str | None:
         """Open the tables that the query names; the first one that has no columns yet, if any.
@@ -220,16 +295,19 @@ class DerivedUnit:
         """
         if not self._query.flow:
             return parsed_query(self._query.text, self._name)
-        inputs = {
+        flow = compile_flow(self._query.flow, self._derived_inputs(), self._place)
+        return parsed_query(flow.sql, self._name)
+
+    def _derived_inputs(self) -> dict[str, DerivedInput]:
+        """What the query may read, by its name in the query; the inputs are open."""
+        return {
             name: DerivedInput(
                 name,
-                {column: str(kind) for column, kind in table.shape().columns.items()},
+                {column: str(kind) for column, kind in _columns(table).items()},
                 table.known_keys(),
             )
             for name, table in self._inputs.items()
         }
-        flow = compile_flow(self._query.flow, inputs, self._place)
-        return parsed_query(flow.sql, self._name)
 
     def _place(self, path: NodePath) -> str:
         """Where a setting of the flow is, for errors."""
@@ -325,31 +403,19 @@ class DerivedUnit:
         parts = [self._parsed().text, keys, *views]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
-    @contextmanager
-    def _result(self, derivation: Derivation) -> Iterator[DataFrame]:
-        """What the query returns, while the views of its inputs exist.
+    def _result(self, views: TemporaryViews, text: str) -> DataFrame:
+        """What a query over some views returns.
 
-        Raises OperationError for a query that does not only read these, or that Spark refuses.
+        Raises OperationError for one that does not only read these.
         """
-        spark, made = self._context.spark, {}
-        try:
-            for name, view in self._views(derivation.inputs).items():
-                made[name] = f"input_{uuid4().hex}"
-                spark.sql(view).createTempView(made[name])
-            text = self._parsed().over({name: quote(view) for name, view in made.items()})
-            refused = why_refused(spark, text, made.values())
-            if refused is not None:
-                raise QUERY_REFUSED(
-                    where=self._name,
-                    reason=refused,
-                    fix="a query only computes from the tables of its transform",
-                )
-            yield spark.sql(text)
-        except (PySparkException, Py4JError) as error:
-            raise self._refused(error) from error
-        finally:
-            for view in made.values():
-                spark.catalog.dropTempView(view)
+        refused = why_refused(self._context.spark, text, views.plain_names)
+        if refused is not None:
+            raise QUERY_REFUSED(
+                where=self._name,
+                reason=refused,
+                fix="a query only computes from the tables of its transform",
+            )
+        return self._context.spark.sql(text)
 
     def _refused(self, error: PySparkException | Py4JError) -> PolynyaError:
         """What Spark has against the query, or what the machine did."""

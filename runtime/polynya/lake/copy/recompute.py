@@ -9,14 +9,14 @@ Each step has a place of its own in the order of events: its number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import ApplyRun, CopyParts
-from polynya.lake.copy.reload import ChangeCriteria, differences
+from polynya.lake.copy.reload import ChangeCriteria, current_rows, differences
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.layout import columns_in_use
 from polynya.lake.spark.api import DataFrame
@@ -46,17 +46,34 @@ class Recomputed:
     applied: ApplyResult | None
 
 
+@dataclass(frozen=True, slots=True)
+class AffectedKeys:
+    """The values of some columns of a result in all rows that may differ from Current.
+
+    `relation` has them as `columns`, once or oftener; it is the name of a view.
+    """
+
+    relation: str
+    columns: tuple[str, ...]
+
+    def match(self, alias: str) -> str:
+        """Condition that a row of another relation has keys `k`."""
+        return " AND ".join(f"{alias}.{quote(name)} <=> k.{quote(name)}" for name in self.columns)
+
+
 def recompute(
     target: DatasetTable,
     applier: Applier,
     result: DataFrame,
-    derivation: Derivation,
+    derivation: Callable[[], Derivation],
     *,
     now: datetime,
+    affected: AffectedKeys | None = None,
 ) -> Recomputed:
     """Commit what differs between `result` and Current, and what it was derived from.
 
-    `result` has the rows of the query, all of them. `derivation` names query and snapshots.
+    `result` has the rows of the query that have `affected` keys; None: all of them. `derivation`
+    names query and snapshots; it is asked for once the result is computed and compared.
 
     Raises OperationError, and leaves the table as it is: a column has a type that the table cannot
     hold or take, or the keys do not tell the rows apart. Raises what a commit raises.
@@ -75,8 +92,10 @@ def recompute(
         shape = target.shape(schema | empty, keys)
         nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items())
         rows = rows.selectExpr("*", *nulls)
-        following = _state_after(target, schema | empty, keys, derivation)
-        changes = _differences(run, rows, shape, following.reloads, now)
+        place = f"{target.state.copy.reloads + 1:0{_DIGITS}d}"
+        step = Reloading(DELETING, 0, now.isoformat(), place=place)
+        changes = _differences(run, rows, shape, step, affected)
+        following = _state_after(target, schema | empty, keys, derivation())
         if changes.isEmpty():
             target.commit_copy_state(following, "derive")
             return Recomputed(count, None)
@@ -90,6 +109,13 @@ def recompute(
         )
         applied = applier.apply(target, shape, reason="its inputs changed", now=now, fresh=parts)
     return Recomputed(count, applied)
+
+
+def confirm(target: DatasetTable, derivation: Derivation) -> None:
+    """Commit that Current is what the query returns over these snapshots. Raises as a commit."""
+    enter(target)
+    following = _state_after(target, target.known_schema(), target.known_keys(), derivation)
+    target.commit_copy_state(following, "derive")
 
 
 def result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType]:
@@ -195,16 +221,39 @@ def _state_after(
 
 
 def _differences(
-    run: ApplyRun, rows: DataFrame, shape: Shape, number: int, now: datetime
+    run: ApplyRun, rows: DataFrame, shape: Shape, step: Reloading, affected: AffectedKeys | None
 ) -> DataFrame:
     """The events of one step, settled."""
     target = run.target
-    step = Reloading(DELETING, 0, now.isoformat(), place=f"{number:0{_DIGITS}d}")
     names = ", ".join(map(quote, shape.data))
     loaded = (
         f"SELECT {names}, CAST(NULL AS TIMESTAMP) AS __ts, true AS __live FROM {run.view(rows)}"
     )
     assert target.state.snapshot is not None, "a takeover has made one"
-    table = target.table.at(target.state.snapshot)
+    table, current = target.table.at(target.state.snapshot), None
+    if affected is not None:
+        _refuse_taken_keys(run, loaded, shape, affected)
+        current = (
+            f"SELECT c.* FROM ({current_rows(shape, table)}) c "
+            f"LEFT SEMI JOIN {affected.relation} k ON {affected.match('c')}"
+        )
     criteria = ChangeCriteria.of(target.dataset, shape, step)
-    return run.settle(run.sql(differences(shape, table, step, criteria, loaded=loaded)))
+    events = differences(shape, table, step, criteria, loaded=loaded, current=current)
+    return run.settle(run.sql(events))
+
+
+def _refuse_taken_keys(run: ApplyRun, loaded: str, shape: Shape, affected: AffectedKeys) -> None:
+    """Raise OperationError for a row whose keys another row has that is not affected."""
+    if set(affected.columns) <= set(shape.keys):
+        return
+    current = current_rows(shape, run.table)
+    others = run.sql(
+        f"SELECT count(*) AS n FROM ({current}) c LEFT ANTI JOIN {affected.relation} k "
+        f"ON {affected.match('c')} LEFT SEMI JOIN ({loaded}) l ON {shape.key_match('l', 'c')} "
+        "WHERE c.__live"
+    ).first()
+    assert others is not None, "an aggregate has a row"
+    if others["n"]:
+        named = ", ".join(map(quote, shape.keys))
+        problem = f"{others['n']:,} of its rows repeat the values of another in ({named})"
+        raise RESULT_KEYS_WRONG(where=run.target.dataset.relations.current, problem=problem)

@@ -468,12 +468,19 @@ def _differs(shape: Shape, comparison: ChangeCriteria) -> str:
 
 
 def differences(
-    shape: Shape, table: str, reloading: Reloading, comparison: ChangeCriteria, *, loaded: str
+    shape: Shape,
+    table: str,
+    reloading: Reloading,
+    comparison: ChangeCriteria,
+    *,
+    loaded: str,
+    current: str | None = None,
 ) -> str:
     """Query of the events `i` `u` `d` that turn Current of `table` into the loaded rows.
 
     `loaded` has one row for each record: the data columns, `__ts` with the time of the event (NULL:
     that of the load), and `__live`, false for a record that the load only says is deleted.
+    `current` are the rows of `current_rows` that are compared; None: all of them.
 
     Raises OperationError when the table lacks a column to compare.
     """
@@ -488,7 +495,7 @@ def differences(
     newer = f"coalesce(c.__seq > {literal(reloading.sequence)}, false)"
     sides = {name: f"IF(l.__live, l.{quote(name)}, NULL)" for name in shape.values}
     sides |= {name: f"coalesce(l.{quote(name)}, c.{quote(name)})" for name in shape.keys}
-    current, join = _current(shape, table), "FULL OUTER"
+    current, join = current or current_rows(shape, table), "FULL OUTER"
     if reloading.mode == KEEPING:
         # Rows that the load lacks stay, so only the others have to be brought together.
         wanted = f"SELECT {shape.key_list()} FROM ({loaded})"
@@ -532,7 +539,8 @@ def _loaded(shape: Shape, table: str) -> str:
     )
 
 
-def _current(shape: Shape, table: str) -> str:
+def current_rows(shape: Shape, table: str) -> str:
+    """Query of the stored rows of Current: the data columns, `__live` and `__seq`, their order."""
     return (
         f"SELECT {', '.join(map(quote, shape.data))}, "
         f"NOT ({is_delete()}) AS __live, {STORED_SEQUENCE} AS __seq "

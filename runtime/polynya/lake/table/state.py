@@ -38,6 +38,10 @@ from polynya.model.headers import (
 )
 from polynya.model.positions import DirectPosition, LandedUntil, Reached
 
+#: Changed rows are read in two states, and then computed: of a share of the inputs that may take so
+#: many times what this share of the whole query takes.
+_TIMES_READ: Final = 3
+
 
 @dataclass(frozen=True, slots=True)
 class TableOwnership:
@@ -345,6 +349,31 @@ class ReloadRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class DerivationCosts:
+    """Seconds that the last steps of a derived table took; None: there was no such step.
+
+    `whole` computed the whole query; `keyed` the rows with affected keys, while `share` of the rows
+    of the inputs had changed.
+    """
+
+    whole: float | None = None
+    keyed: float | None = None
+    share: float = 0.0
+
+    def why_whole(self, share: float) -> str | None:
+        """Why the whole query is computed sooner, while `share` of the rows of the inputs changed.
+
+        None where it is not, or where that is not known.
+        """
+        if self.whole is None or self.keyed is None:
+            return None
+        expected = self.keyed + max(0.0, share - self.share) * _TIMES_READ * self.whole
+        if expected <= self.whole:
+            return None
+        return f"it took {self.whole:.1f} s, and its affected keys would take {expected:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
 class Derivation:
     """What a derived table was made of by its last step.
 
@@ -355,6 +384,7 @@ class Derivation:
     query: str
     inputs: dict[str, int] = field(default_factory=dict)
     until: str | None = None
+    costs: DerivationCosts = field(default_factory=DerivationCosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +501,9 @@ class CopyState:
         values["shape_changes"] = [
             _part(DecidedChange, change) for change in values.get("shape_changes", ())
         ]
+        if values.get("derivation") is not None:
+            costs = _part(DerivationCosts, values["derivation"].get("costs", {}))
+            values["derivation"]["costs"] = costs
         for name, kind in (
             ("ownership", TableOwnership),
             ("suspended", Suspension),

@@ -17,6 +17,8 @@ from polynya.model.config.task import StorageTask
 
 #: The text of a query, or the file that holds it.
 QueryText: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+#: How a step computes a query.
+Incremental: TypeAlias = Literal["auto", "strict", "full"]
 
 
 class DerivedDataset(Frozen):
@@ -37,6 +39,13 @@ class DerivedDataset(Frozen):
         min_length=1,
         description="Columns of the query that together tell its rows apart. A row without a "
         "value for one of them, or two rows with the same values, refuse the result.",
+    )
+    incremental: Incremental = Field(
+        default="auto",
+        description="`auto`: a step computes the rows that changes of the inputs may concern, "
+        "where the query allows it and it is expected to be faster than the whole query. "
+        "`strict`: the same without the comparison of times, and a query that does not allow it "
+        "is refused. `full`: a step computes the whole query. Default: `auto`.",
     )
     history: bool = Field(
         default=False, description="Keep every version of every row. Default: false."
@@ -122,6 +131,7 @@ class DerivedQuery(Frozen):
     text: str = ""
     flow: tuple[FlowStep, ...] = ()
     file: str | None = None
+    incremental: Incremental = "auto"
 
 
 class DerivedTask(StorageTask):

@@ -88,3 +88,13 @@ COLUMN_CHANGED_TYPE: Final = ErrorEntry(
     page="A column of a derived table gets a wider type in place, as other tables do. Any other "
     "change of type would rewrite every row.",
 )
+QUERY_NOT_INCREMENTAL: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-078",
+    title="a query with `incremental: strict` has to be computed as a whole",
+    message="the query has to be computed as a whole: {reason}",
+    state=_RESULT_KEPT,
+    fix="change the query, or set `incremental: auto`",
+    page="`incremental: strict` refuses a query if Polynya cannot tell which rows of its result "
+    "the changes of its inputs concern. `docs/incremental-sql.md` lists the reasons.",
+)

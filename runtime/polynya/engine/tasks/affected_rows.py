@@ -1,0 +1,162 @@
+"""Which rows of a query the changes of its inputs concern, and the query over these rows alone.
+
+`derived/affected.py` has the analysis and why it is right. Here its queries run in Spark over the
+live views of the inputs in two states: at the snapshots that the last step has read, and at those
+that this one reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+from uuid import uuid4
+
+import pyarrow as pa
+
+from polynya.derived.affected import affected_keys_sql, map_keys, restrictable_inputs
+from polynya.derived.plans import IncrementalPlan
+from polynya.derived.tables import ParsedQuery
+from polynya.lake.copy.recompute import AffectedKeys
+from polynya.lake.spark.api import DataFrame, SparkSession, functions
+from polynya.lake.spark.arrow import collected_rows, spark_schema
+from polynya.model.names import quote
+
+#: More affected keys than this do not go through the memory of the driver: all is computed.
+MOST_KEYS: Final = 2_000_000
+#: Up to so many keys every task gets all of them, so that rows are found without a shuffle.
+_MOST_BROADCAST: Final = 1_000_000
+
+
+class TemporaryViews:
+    """Names for relations in SQL, which are gone at the end of the block."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.plain_names: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for name in self.plain_names:
+            self.spark.catalog.dropTempView(name)
+
+    def of(self, relation: str | DataFrame) -> str:
+        """The quoted name of a query or a frame."""
+        frame = self.spark.sql(relation) if isinstance(relation, str) else relation
+        name = f"input_{uuid4().hex}"
+        frame.createTempView(name)
+        self.plain_names.append(name)
+        return quote(name)
+
+    def of_keys(self, keys: pa.Table) -> str:
+        """The same of keys."""
+        frame = self.spark.createDataFrame(keys, schema=spark_schema(keys.schema))
+        return self.of(functions.broadcast(frame) if keys.num_rows <= _MOST_BROADCAST else frame)
+
+
+@dataclass(frozen=True, slots=True)
+class InputStates:
+    """An input of a step: quoted views of its rows before and now, and the keys that changed.
+
+    `changed` has the columns of the key; the rows of other keys are the same in both states.
+    """
+
+    before: str
+    now: str
+    changed: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedStep:
+    """What one step computes, and how: all rows, or those of the `affected` keys.
+
+    `text` is SQL over views of the inputs; None: no key is affected. `share` is that of the rows of
+    the inputs that changed. `how` is for people.
+    """
+
+    text: str | None
+    how: str
+    affected: AffectedKeys | None = None
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedRows:
+    """The affected keys of a step: the columns `plan.columns`."""
+
+    plan: IncrementalPlan
+    keys: pa.Table
+    share: float
+
+    def step(
+        self, views: TemporaryViews, query: ParsedQuery, inputs: Mapping[str, str]
+    ) -> RestrictedStep:
+        """The step over the quoted view of each input as it is now."""
+        columns = ", ".join(self.plan.columns)
+        how = f"{self.keys.num_rows:,} of {columns}"
+        if not self.keys.num_rows:
+            return RestrictedStep(None, how, AffectedKeys("", self.plan.columns), self.share)
+        affected = AffectedKeys(views.of_keys(self.keys), self.plan.columns)
+        text = restricted_query(self.plan, query, inputs, affected.relation)
+        return RestrictedStep(text, how, affected, self.share)
+
+
+def affected_keys(
+    views: TemporaryViews, plan: IncrementalPlan, inputs: Mapping[str, InputStates]
+) -> pa.Table | str:
+    """The values of `plan.columns` in all rows of the result that may have changed.
+
+    The reason, as a sentence, where there are too many. Raises what Spark raises.
+    """
+    keys = map_keys(plan)
+    if keys is not None:
+        (changed,) = (inputs[name].changed for name in plan.statement.inputs)
+        if set(keys) == set(changed.column_names):
+            return changed.rename_columns([keys[name] for name in changed.column_names])
+    touched = {name: _touched(views, one) for name, one in inputs.items()}
+    text = affected_keys_sql(
+        plan,
+        {name: one.before for name, one in inputs.items()},
+        {name: one.now for name, one in inputs.items()},
+        {name: before for name, (before, _) in touched.items()},
+        {name: now for name, (_, now) in touched.items()},
+    )
+    found = collected_rows(views.spark.sql(f"SELECT * FROM ({text}) LIMIT {MOST_KEYS + 1}"))
+    if found.num_rows > MOST_KEYS:
+        return f"more than {MOST_KEYS:,} rows of the result may have changed"
+    return found
+
+
+def _touched(views: TemporaryViews, one: InputStates) -> tuple[str, str]:
+    """Views of the rows with changed keys, before and now."""
+    if not one.changed.num_rows:
+        nothing = views.of(f"SELECT * FROM {one.now} WHERE false")
+        return nothing, nothing
+    keys = views.of_keys(one.changed)
+    same = " AND ".join(f"v.{quote(name)} <=> k.{quote(name)}" for name in one.changed.column_names)
+    before, now = (
+        views.of(f"SELECT v.* FROM {state} v LEFT SEMI JOIN {keys} k ON {same}")
+        for state in (one.before, one.now)
+    )
+    return before, now
+
+
+def restricted_query(
+    plan: IncrementalPlan, query: ParsedQuery, inputs: Mapping[str, str], keys: str
+) -> str:
+    """SQL of the rows of the query whose restriction columns are in `keys`, a relation.
+
+    `inputs` has the quoted view of each input as it is now. Rows of an input that these rows cannot
+    come from are not brought together.
+    """
+    narrow = restrictable_inputs(plan)
+    relations = {}
+    for name, view in inputs.items():
+        relations[name] = view
+        if columns := narrow.get(name):
+            same = " AND ".join(f"v.{quote(a)} <=> k.{quote(b)}" for a, b in columns.items())
+            relations[name] = f"(SELECT v.* FROM {view} v LEFT SEMI JOIN {keys} k ON {same})"
+    same = AffectedKeys(keys, plan.columns).match("q")
+    return f"SELECT q.* FROM (\n{query.over(relations)}\n) q LEFT SEMI JOIN {keys} k ON {same}"

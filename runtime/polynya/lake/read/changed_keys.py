@@ -1,0 +1,250 @@
+"""The keys of the rows that a live view of a table may show otherwise than in an older snapshot.
+
+Every change of a record writes a row: an event, a version, or the place of a row that goes. So the
+keys in the files that the snapshots in between have added or removed, and at the places that they
+have deleted, are a superset of the keys that changed. Steps that change no row of the live views,
+such as applies and maintenance, are left out (`changes_rows`).
+
+Only the columns of the key are read, by Arrow, from these files alone. Where that does not tell the
+keys, the answer is the reason, as a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import fastavro
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.arrow_columns import arrow_type
+from polynya.lake.iceberg.deletes import deleted_places, positions
+from polynya.lake.iceberg.deletion_vectors import Blob
+from polynya.lake.iceberg.files import DeleteFile
+from polynya.lake.iceberg.reading import TableFile, each_read, is_read_by, stored_file
+from polynya.lake.iceberg.table import IcebergTable
+from polynya.model import headers as h
+from polynya.model.headers import Partition
+from polynya.store.data_files import DataFiles
+
+#: Steps that change no row of the live views of their table.
+_NEUTRAL_STEPS: Final = frozenset(
+    {
+        "takeover",
+        "reload",
+        "reload-begin",
+        "reload-abandon",
+        "rewrite-data-files",
+        "rewrite-position-delete-files",
+        "rewrite_manifests",
+        "expire_changes",
+    }
+)
+#: Partitions whose rows the live views are made of.
+_SHOWN: Final = frozenset(map(str, (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR)))
+_ADDED, _DELETED = 1, 2
+_POSITION_DELETES, _EQUALITY_DELETES = 1, 2
+#: More rows than this are not looked through for their keys: all is computed sooner.
+MOST_ROWS: Final = 20_000_000
+
+
+def changes_rows(summary: Mapping[str, Any]) -> bool:
+    """Whether a snapshot of a table, by its summary, may show other rows than its parent."""
+    step = summary.get("polynya.step")
+    if summary.get("operation") == "replace" or step in _NEUTRAL_STEPS:
+        return False
+    # The apply that ends a reload takes in its rows.
+    return step != "apply" or "polynya.reload" in summary
+
+
+def snapshots_between(
+    metadata: Mapping[str, Any], before: int, now: int
+) -> list[Mapping[str, Any]] | None:
+    """The snapshots after `before` up to `now` that may show other rows than their parents.
+
+    `metadata` is that of the table, as Iceberg's specification writes it in JSON; `before` is the
+    older one. None where the line between them is broken: a snapshot has expired, or the table was
+    rolled back.
+    """
+    snapshots = {one["snapshot-id"]: one for one in metadata.get("snapshots", ())}
+    found, at = [], now
+    while at != before:
+        snapshot = snapshots.get(at)
+        if snapshot is None:
+            return None
+        if changes_rows(snapshot.get("summary", {})):
+            found.append(snapshot)
+        at = snapshot.get("parent-snapshot-id")
+    return found[::-1]
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What some snapshots did: data files that they added or removed, and delete files they added.
+
+    `files` has the number of rows of each data file by its location.
+    """
+
+    files: dict[str, int] = field(default_factory=dict)
+    deletes: dict[tuple[str, int], DeleteFile] = field(default_factory=dict)
+    foreign: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the data files."""
+        return sum(self.files.values())
+
+
+def changed_keys(table: IcebergTable, shape: Shape, before: int, now: int) -> pa.Table | str:
+    """The keys of the rows that may differ between two snapshots: the columns `shape.touching`.
+
+    A key occurs once or oftener. The reason, as a sentence, where they are not known.
+    """
+    reason = _why_unknown(shape)
+    store = table.reach().reads
+    if reason is not None or isinstance(store, str):
+        return reason or str(store)
+    metadata = table.metadata()
+    if before not in {one["snapshot-id"] for one in metadata.get("snapshots", ())}:
+        return "the snapshot that it has read has expired"
+    snapshots = snapshots_between(metadata, before, now)
+    if snapshots is None:
+        return "a snapshot since the one that it has read has expired"
+    try:
+        return _keys_of(table, store, shape, snapshots)
+    except (OSError, pa.ArrowInvalid) as error:
+        return f"a file was not read: {error}"
+
+
+def _why_unknown(shape: Shape) -> str | None:
+    if not shape.keys:
+        return "it has no keys"
+    if shape.links:
+        return "its records change their keys"
+    if shape.expired is not None:
+        return "rows leave it by their age"
+    return None
+
+
+def _keys_of(
+    table: IcebergTable, store: DataFiles, shape: Shape, snapshots: Sequence[Mapping[str, Any]]
+) -> pa.Table | str:
+    changes = _Changes()
+    for snapshot in snapshots:
+        _add(changes, store, snapshot)
+    if changes.foreign is not None:
+        return changes.foreign
+    if changes.rows > MOST_ROWS:
+        return f"{changes.rows:,} of its rows were written since"
+    columns = {column["name"]: column for column in table.columns()}
+    keys = [columns[name] for name in shape.touching]
+    read = each_read(
+        store, lambda path: _of_file(store, path, columns, keys), sorted(changes.files)
+    )
+    truncated = next((part for part in read if isinstance(part, str)), None)
+    if truncated is not None:
+        return truncated
+    parts = [part for part in read if not isinstance(part, str)]
+    parts += _of_deletes(store, changes, keys)
+    none = pa.table({column["name"]: pa.nulls(0, arrow_type(column["type"])) for column in keys})
+    # A file that is older than a wider type of a key has it as it was.
+    whole = pa.concat_tables([none, *parts], promote_options="permissive")
+    return whole.group_by(whole.column_names).aggregate([])
+
+
+def _add(changes: _Changes, store: DataFiles, snapshot: Mapping[str, Any]) -> None:
+    """What one snapshot did, by its manifests."""
+    number = snapshot["snapshot-id"]
+    for manifest in _records(store, snapshot["manifest-list"]):
+        if manifest["added_snapshot_id"] != number:
+            continue
+        for entry in _records(store, manifest["manifest_path"]):
+            made_by = entry.get("snapshot_id")
+            if entry["status"] in {_ADDED, _DELETED} and made_by in {None, number}:
+                _add_entry(changes, entry["status"], entry["data_file"])
+
+
+def _add_entry(changes: _Changes, status: int, file: Mapping[str, Any]) -> None:
+    path, content = str(file["file_path"]), int(file.get("content") or 0)
+    if content == _EQUALITY_DELETES:
+        changes.foreign = "another engine deleted rows of it by their values"
+    elif content == _POSITION_DELETES:
+        # One that is removed was taken over by another one, or named files that went.
+        if status == _ADDED:
+            blob = _blob(file)
+            touched = () if blob is None else (blob.data_file,)
+            deletes = DeleteFile(None, path, touched, blob)
+            changes.deletes[deletes.place] = deletes
+    elif file["partition"].get(h.PARTITION) in _SHOWN:
+        changes.files[path] = int(file["record_count"])
+
+
+def _blob(file: Mapping[str, Any]) -> Blob | None:
+    if file.get("content_offset") is None:
+        return None
+    return Blob(
+        str(file["referenced_data_file"]),
+        int(file["content_offset"]),
+        int(file["content_size_in_bytes"]),
+        int(file["record_count"]),
+    )
+
+
+def _records(store: DataFiles, location: str) -> Iterator[dict[str, Any]]:
+    with store.open(location) as source:
+        yield from (record for record in fastavro.reader(source) if isinstance(record, dict))
+
+
+def _of_file(
+    store: DataFiles,
+    path: str,
+    columns: Mapping[str, Mapping[str, Any]],
+    keys: Sequence[Mapping[str, Any]],
+) -> pa.Table | str:
+    """The keys in a data file; the reason why they are not all that it changes."""
+    operation = columns[h.OPERATION]
+    file = _opened(store, path, [*keys, operation])
+    parts = []
+    for group in file.groups:
+        rows = file.read(group, [*keys, operation])
+        # It concerns every record. A record that was stored has another operation.
+        if pc.any(pc.equal(rows.column(h.OPERATION), "T")).as_py():
+            return "it was truncated"
+        parts.append(rows.drop_columns([h.OPERATION]))
+    return pa.concat_tables(parts) if parts else file.empty(keys)
+
+
+def _of_deletes(
+    store: DataFiles, changes: _Changes, keys: Sequence[Mapping[str, Any]]
+) -> list[pa.Table]:
+    """The keys at places that were deleted."""
+    deletes = list(changes.deletes.values())
+    named = deleted_places(store, [], deletes, keep=True)
+    if named is None:
+        raise OSError("a file of deletes is not of Parquet")
+    paths = sorted(set().union(*(names for _, names in named.named)) - changes.files.keys())
+    deleted = deleted_places(store, paths, deletes, keep=True)
+    assert deleted is not None, "they were read before"
+    parts = []
+    for number, path in enumerate(paths):
+        at = pc.unique(positions(deleted.places, number))
+        file = _opened(store, path, keys)
+        ends = [*file.starts[1:], file.footer.num_rows]
+        for group, start, end in zip(file.groups, file.starts, ends, strict=True):
+            inside = pc.and_(pc.greater_equal(at, start), pc.less(at, end))
+            if pc.any(inside).as_py():
+                rows = file.read(group, keys)
+                parts.append(rows.take(pc.subtract(at.filter(inside), start)))
+    return parts
+
+
+def _opened(store: DataFiles, path: str, columns: Sequence[Mapping[str, Any]]) -> TableFile:
+    if not is_read_by(store, path):
+        raise OSError(f"{path} is not of Parquet")
+    file = stored_file(store, path)
+    if not file.reads(columns):
+        raise OSError(f"{path} has other types than the table")
+    return file
