@@ -19,6 +19,7 @@ BENCHMARKS = (
     "rewritten",
     "fallback",
     "reads",
+    "derived",
     "strategies",
     "costs",
 )

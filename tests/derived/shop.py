@@ -128,6 +128,11 @@ def _relations(prefix: str) -> dict[str, str]:
     return {name: f"{prefix}_{name.partition('.')[2]}" for name in INPUTS}
 
 
+def _changed_keys() -> dict[str, str]:
+    """The keys of the touched rows of each table, as a view."""
+    return {name: f"changed_{name.partition('.')[2]}" for name in INPUTS}
+
+
 class Tables:
     """The tables of a database in the states that a step reads."""
 
@@ -140,6 +145,12 @@ class Tables:
                     for column, kind in INPUTS[name].columns.items()
                 )
                 self.connection.execute(f"CREATE TABLE {relation} ({columns})")
+
+        for name, view in _changed_keys().items():
+            keys = ", ".join(INPUTS[name].keys)
+            states = (_relations(f"touched_{state}")[name] for state in ("old", "new"))
+            rows = " UNION ".join(f"SELECT {keys} FROM {state}" for state in states)
+            self.connection.execute(f"CREATE VIEW {view} AS {rows}")
 
     def load(self, prefix: str, data: Data) -> None:
         """Give the tables of a state their rows."""
@@ -202,6 +213,7 @@ def follow(
         affected_keys_sql(
             plan,
             *(_relations(state) for state in ("old", "new", "touched_old", "touched_new")),
+            changed=_changed_keys(),
             dialect="duckdb",
         )
     )

@@ -114,15 +114,30 @@ def test_the_keys_of_the_result_are_preferred_where_they_may_restrict() -> None:
     assert [analyse(statement, prefer=[c]).columns for c in ("st", "ID")] == [("st",), ("id",)]  # type: ignore[union-attr]
 
 
+def test_a_key_of_the_touched_table_is_affected_without_reading_a_table() -> None:
+    plan = plan_of("SELECT o.id, c.region FROM orders o JOIN customers c ON c.id = o.cust")
+    states = ("old", "new", "touched_old", "touched_new")
+    changed = {name: f"changed_{name.partition('.')[2]}" for name in INPUTS}
+    relations = [{name: f"{state}_{name.partition('.')[2]}" for name in INPUTS} for state in states]
+
+    assert isinstance(plan, IncrementalPlan)
+    text = affected_keys_sql(plan, *relations, changed=changed)
+    of_orders, *of_customers = text.split(" UNION ")
+
+    assert "changed_orders" in of_orders
+    assert "old_" not in of_orders
+    assert all("touched_" in part and "customers" in part for part in of_customers)
+
+
 def test_lateral_view_is_kept_in_the_text_for_spark_only() -> None:
-    sql = "SELECT id, word FROM orders LATERAL VIEW explode(split(st, ' ')) t AS word"
+    sql = "SELECT id + 1 AS next, word FROM orders LATERAL VIEW explode(split(st, ' ')) t AS word"
     plan = plan_of(sql)
     names = {name: f"s_{name.partition('.')[2]}" for name in INPUTS}
 
     assert isinstance(plan, IncrementalPlan)
-    assert "LATERAL VIEW" in affected_keys_sql(plan, names, names, names, names)
+    assert "LATERAL VIEW" in affected_keys_sql(plan, names, names, names, names, changed=names)
     with pytest.raises(NotEmbeddedError, match="LATERAL"):
-        affected_keys_sql(plan, names, names, names, names, dialect="duckdb")
+        affected_keys_sql(plan, names, names, names, names, changed=names, dialect="duckdb")
 
 
 @seeded(int(os.environ.get("POLYNYA_TEST_SEED", "1")))

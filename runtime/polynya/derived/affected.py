@@ -50,6 +50,7 @@ from polynya.transform.expressions import canonical_sql
 
 _STATES: Final = ("old", "new")
 _TOUCHED: Final = "touched_"
+_CHANGED: Final = "changed"
 #: A longer text costs more to plan than the rows that it saves.
 _MAX_NODES: Final = 200_000
 
@@ -283,15 +284,46 @@ class _Planner:
         expressions = [block.outputs[at][1] for at in chosen]
         needed = frozenset(alias for part in expressions for alias in tables_of(part))
         queries: list[exp.Query] = []
-        for state in _STATES:
-            queries += [
-                self._query(block, term, state, expressions, names)
-                for term in terms(block, self._stability, needed=needed)
-            ]
+        for term in terms(block, self._stability, needed=needed):
+            of_keys = self._of_changed_keys(block, term, expressions, names)
+            if of_keys is not None:
+                queries.append(of_keys)
+            else:
+                queries += [
+                    self._query(block, term, state, expressions, names) for state in _STATES
+                ]
         if not queries:
             # A SELECT without FROM never changes.
             raise NotIncrementalError("a SELECT without FROM among those of the result")
         return queries
+
+    def _of_changed_keys(
+        self, block: SelectBlock, term: Term, expressions: Sequence[exp.Expr], names: Sequence[str]
+    ) -> exp.Query | None:
+        """The query of a term from the changed keys alone, without any row; None for others.
+
+        That is for columns of the touched table's key. It finds keys that conditions would leave
+        out, but reads no table.
+        """
+        (touched,) = (step.relation for step in term.steps if step.touched)
+        columns = [direct(part) for part in expressions]
+        if touched.table is None or block.has_sets or not columns:
+            return None
+        keys = self._statement.inputs[self._statement.tables[touched.table]].keys
+        if not {(touched.alias, key.lower()) for key in keys} >= {
+            ("", "") if column is None else (column.table, column.name) for column in columns
+        }:
+            return None
+        query = exp.Select(
+            expressions=[
+                exp.Alias(this=part.copy(), alias=exp.to_identifier(name))
+                for part, name in zip(expressions, names, strict=True)
+            ]
+        )
+        table = _table(f"{_CHANGED}:{touched.table}", touched.alias)
+        query.set("from_", exp.From(this=table))
+        query.set("distinct", exp.Distinct())
+        return query
 
     def _query(
         self,
@@ -558,6 +590,7 @@ def affected_keys_sql(
     touched_old: Mapping[str, str],
     touched_new: Mapping[str, str],
     *,
+    changed: Mapping[str, str],
     dialect: str = "spark",
 ) -> str:
     """SQL of the affected keys: the columns `plan.columns`, each row once.
@@ -568,6 +601,7 @@ def affected_keys_sql(
         new: those with its rows after them.
         touched_old: those with the rows of `old` that were changed or deleted; more is allowed.
         touched_new: those with the rows of `new` that were changed or inserted; more is allowed.
+        changed: those with the keys of the rows of both, under the names of their columns.
         dialect: `spark` or `duckdb`.
 
     Relations are written as they stand in SQL: `name` or `schema.name`, quoted where they need it.
@@ -578,6 +612,7 @@ def affected_keys_sql(
         "new": new,
         f"{_TOUCHED}old": touched_old,
         f"{_TOUCHED}new": touched_new,
+        _CHANGED: changed,
     }
     query = plan.keys.copy()
     for table in list(query.find_all(exp.Table)):

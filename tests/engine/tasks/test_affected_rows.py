@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from polynya.model.errors import PolynyaError
 from polynya.observe.engine import RowsDerived
 from tests.engine.tasks.derived_tables import Derived
 from tests.lab.lab import Feed, Lab, clear, drop, put
@@ -109,9 +110,11 @@ def test_every_statement_follows_a_random_history(lab: Lab, seed: int) -> None:
     assert all(" of " in step.how for step in steps), [step.how for step in steps]
 
 
-def test_a_truncated_input_is_read_as_a_whole(lab: Lab) -> None:
-    users = lab.feed("users")
+@pytest.mark.parametrize("history", [True, False])
+def test_a_truncate_of_an_input_concerns_all_that_it_had(lab: Lab, *, history: bool) -> None:
+    users = lab.feed("users", history=history)
     users.copy(put(1, 1, name="ann"), put(2, 2, name="bob"))
+    users.apply()
     names = Derived(lab, [users], "SELECT id, name FROM users", incremental="strict")
     names.follow()
 
@@ -119,5 +122,87 @@ def test_a_truncated_input_is_read_as_a_whole(lab: Lab) -> None:
     names.follow()
 
     assert names.current("*") == [(3, "cem")]
-    (_, second) = [event for event in lab.events if isinstance(event, RowsDerived)]
-    assert second.how == "users: it was truncated"
+    assert last_step(lab).how == "3 of id"
+
+
+def test_a_row_that_goes_from_a_derived_table_goes_from_those_over_it(lab: Lab) -> None:
+    users = lab.feed("users", history=False)
+    users.copy(*[put(key, key, name=f"n{key}") for key in range(20)])
+    first = Derived(lab, [users], "SELECT id, name FROM users", incremental="strict")
+    first.follow()
+    second = Derived(lab, [first], f"SELECT id, name FROM {first.name}", incremental="strict")
+    second.follow()
+
+    users.copy(drop(7, 50))
+    first.follow()
+    second.follow()
+
+    assert second.current("id") == first.current("id") == users.current("id")
+    assert last_step(lab).how == "1 of id"
+
+
+def test_rows_that_another_engine_deletes_go_from_derived_tables(lab: Lab) -> None:
+    users = lab.feed("users")
+    users.copy(*[put(key, key, name=f"n{key}") for key in range(20)])
+    users.apply()
+    names = Derived(lab, [users], "SELECT id, name FROM users", incremental="strict")
+    names.follow()
+
+    by_positions = "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
+    lab.spark.sql(f"ALTER TABLE {users.internal} SET {by_positions}")
+    lab.spark.sql(f"DELETE FROM {users.internal} WHERE id = 7")
+    names.follow()
+
+    assert names.current("id") == users.current("id")
+    assert last_step(lab).how == "1 of id"
+
+
+def test_keys_that_an_unaffected_row_has_refuse_the_result(lab: Lab) -> None:
+    users = lab.feed("users")
+    users.copy(put(1, 1, city="Ulm", code="a"), put(2, 2, city="Bonn", code="b"))
+    sql = "SELECT city, max(code) AS code FROM users GROUP BY city"
+    codes = Derived(lab, [users], sql, keys=["code"], incremental="strict")
+    codes.follow()
+
+    users.copy(put(2, 3, city="Bonn", code="a"))
+
+    with pytest.raises(PolynyaError, match="repeat the values"):
+        codes.follow()
+    assert codes.current("*") == [("Bonn", "b"), ("Ulm", "a")]
+
+
+def test_a_query_that_needs_all_rows_is_refused_if_it_is_strict(lab: Lab) -> None:
+    users = lab.feed("users")
+    users.copy(put(1, 1, name="ann"))
+    whole = "SELECT count(*) AS id, max(name) AS name FROM users"
+
+    counted = Derived(lab, [users], whole, incremental="strict")
+    with pytest.raises(PolynyaError, match="as a whole: an aggregate without GROUP BY"):
+        counted.follow()
+
+    counted.settings["incremental"] = "auto"
+    counted.follow()
+    users.copy(put(1, 2, name="bob"))
+    counted.follow()
+    assert counted.current("*") == [(1, "bob")]
+    assert last_step(lab).how.startswith("an aggregate without GROUP BY")
+
+
+def test_an_input_whose_snapshots_have_expired_is_read_as_a_whole(lab: Lab) -> None:
+    users = lab.feed("users")
+    users.copy(put(1, 1, name="ann"))
+    names = Derived(lab, [users], "SELECT id, name FROM users", incremental="strict")
+    names.follow()
+
+    users.copy(put(2, 2, name="bob"))
+    users.copy(put(3, 3, name="cem"))
+    users.table().table.java.expireSnapshots().expireOlderThan(2**62).retainLast(1).commit()
+    names.follow()
+
+    assert names.current("*") == [(1, "ann"), (2, "bob"), (3, "cem")]
+    assert last_step(lab).how == "users: the snapshot that it has read has expired"
+
+
+def last_step(lab: Lab) -> RowsDerived:
+    """What the last step of a derived table told."""
+    return [event for event in lab.events if isinstance(event, RowsDerived)][-1]

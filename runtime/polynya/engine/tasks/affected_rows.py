@@ -13,6 +13,7 @@ from typing import Final, Self
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from polynya.derived.affected import affected_keys_sql, map_keys, restrictable_inputs
 from polynya.derived.plans import IncrementalPlan
@@ -50,10 +51,25 @@ class TemporaryViews:
         self.plain_names.append(name)
         return quote(name)
 
-    def of_keys(self, keys: pa.Table) -> str:
+    def of_keys(self, keys: pa.Table) -> AffectedKeys:
         """The same of keys."""
         frame = self.spark.createDataFrame(keys, schema=spark_schema(keys.schema))
-        return self.of(functions.broadcast(frame) if keys.num_rows <= _MOST_BROADCAST else frame)
+        view = self.of(functions.broadcast(frame) if keys.num_rows <= _MOST_BROADCAST else frame)
+        ranges = {name: _range(keys.column(name)) for name in keys.column_names}
+        known = {name: condition for name, condition in ranges.items() if condition is not None}
+        return AffectedKeys(view, tuple(keys.column_names), known)
+
+
+def _range(column: pa.ChunkedArray) -> str | None:
+    """Condition on `{}` that all values of a column meet; None where it would tell nothing."""
+    if column.null_count or not len(column):
+        return None
+    if not (pa.types.is_integer(column.type) or pa.types.is_date32(column.type)):
+        return None
+    low, high = pc.min_max(column).values()
+    if pa.types.is_integer(column.type):
+        return f"{{}} BETWEEN {low} AND {high}"
+    return f"{{}} BETWEEN DATE '{low}' AND DATE '{high}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +114,8 @@ class AffectedRows:
         how = f"{self.keys.num_rows:,} of {columns}"
         if not self.keys.num_rows:
             return RestrictedStep(None, how, AffectedKeys("", self.plan.columns), self.share)
-        affected = AffectedKeys(views.of_keys(self.keys), self.plan.columns)
-        text = restricted_query(self.plan, query, inputs, affected.relation)
+        affected = views.of_keys(self.keys)
+        text = restricted_query(self.plan, query, inputs, affected)
         return RestrictedStep(text, how, affected, self.share)
 
 
@@ -122,6 +138,7 @@ def affected_keys(
         {name: one.now for name, one in inputs.items()},
         {name: before for name, (before, _) in touched.items()},
         {name: now for name, (_, now) in touched.items()},
+        changed={name: views.of_keys(one.changed).relation for name, one in inputs.items()},
     )
     found = collected_rows(views.spark.sql(f"SELECT * FROM ({text}) LIMIT {MOST_KEYS + 1}"))
     if found.num_rows > MOST_KEYS:
@@ -135,18 +152,17 @@ def _touched(views: TemporaryViews, one: InputStates) -> tuple[str, str]:
         nothing = views.of(f"SELECT * FROM {one.now} WHERE false")
         return nothing, nothing
     keys = views.of_keys(one.changed)
-    same = " AND ".join(f"v.{quote(name)} <=> k.{quote(name)}" for name in one.changed.column_names)
     before, now = (
-        views.of(f"SELECT v.* FROM {state} v LEFT SEMI JOIN {keys} k ON {same}")
+        views.of(f"SELECT v.* FROM {state} v LEFT SEMI JOIN {keys.relation} k ON {keys.match('v')}")
         for state in (one.before, one.now)
     )
     return before, now
 
 
 def restricted_query(
-    plan: IncrementalPlan, query: ParsedQuery, inputs: Mapping[str, str], keys: str
+    plan: IncrementalPlan, query: ParsedQuery, inputs: Mapping[str, str], affected: AffectedKeys
 ) -> str:
-    """SQL of the rows of the query whose restriction columns are in `keys`, a relation.
+    """SQL of the rows of the query that have affected keys.
 
     `inputs` has the quoted view of each input as it is now. Rows of an input that these rows cannot
     come from are not brought together.
@@ -156,7 +172,10 @@ def restricted_query(
     for name, view in inputs.items():
         relations[name] = view
         if columns := narrow.get(name):
-            same = " AND ".join(f"v.{quote(a)} <=> k.{quote(b)}" for a, b in columns.items())
-            relations[name] = f"(SELECT v.* FROM {view} v LEFT SEMI JOIN {keys} k ON {same})"
-    same = AffectedKeys(keys, plan.columns).match("q")
-    return f"SELECT q.* FROM (\n{query.over(relations)}\n) q LEFT SEMI JOIN {keys} k ON {same}"
+            same = affected.match("v", columns)
+            rows = f"SELECT v.* FROM {view} v LEFT SEMI JOIN {affected.relation} k ON {same}"
+            relations[name] = f"({rows})"
+    return (
+        f"SELECT q.* FROM (\n{query.over(relations)}\n) q "
+        f"LEFT SEMI JOIN {affected.relation} k ON {affected.match('q')}"
+    )

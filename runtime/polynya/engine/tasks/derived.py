@@ -211,11 +211,12 @@ class DerivedUnit:
         before: Derivation | None,
     ) -> AffectedRows | str:
         """The keys that are affected since the last step, or why all is computed."""
+        # One that has to be incremental is refused before its first step.
+        plan = self._plan()
         if before is None:
             return "it has no rows yet"
         if before.query != derivation.query or before.inputs.keys() != derivation.inputs.keys():
             return "its query or a setting of an input changed"
-        plan = self._plan()
         if isinstance(plan, FullPlan):
             return plan.reason
         changed: dict[str, pa.Table] = {}

@@ -21,9 +21,11 @@ from polynya.lake.apply.in_memory_fold import fold_chains, fold_latest
 from polynya.lake.apply.key_index import KeyIndexes
 from polynya.lake.apply.probe import NeededOrder, NeededRows, NeededVersions, Probe
 from polynya.lake.apply.records import FILE, FOUND, IN_CURRENT, PLACE, POS, TouchedRecords, is_exact
-from polynya.lake.apply.run import ApplyRun
+from polynya.lake.apply.run import ApplyRun, CopyParts
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import key_hash
+from polynya.lake.iceberg.arrow_columns import typed
 from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import (
@@ -34,8 +36,10 @@ from polynya.lake.iceberg.reading import (
     stored_file,
 )
 from polynya.lake.iceberg.writing import PLACES
+from polynya.lake.spark.arrow import collected_rows
 from polynya.model import headers as h
 from polynya.model.headers import Partition
+from polynya.model.names import quote
 from polynya.observe.trace import span
 from polynya.store.data_files import DataFiles
 
@@ -84,7 +88,7 @@ def fold_in_memory(
     store = run.target.table.reach().reads
     reason = needs_query(run.shape, pending, kept, store, truncates=bool(truncates))
     if run.fresh is not None:
-        reason = "the events of a batch that is being copied are not in a file yet"
+        reason = _why_not_fresh(run.fresh, pending) or reason
     if reason is None and not isinstance(store, str):
         try:
             folded = _folded(run, store, pending, kept, now, indexes=indexes)
@@ -131,6 +135,15 @@ def needs_query(
     return _is_large(shape, kept, store)
 
 
+def _why_not_fresh(fresh: CopyParts, pending: Collection[DataFile]) -> str | None:
+    """Why a batch that is copied by the same commit is not folded without a query."""
+    if fresh.count is None or fresh.count > LOCAL_EVENTS:
+        return "it is not known that the batch that is being copied has few events"
+    if pending or fresh.instead:
+        return "the events of a batch that is being copied are not all that there is"
+    return None
+
+
 def _is_large(shape: Shape, kept: Collection[DataFile], store: DataFiles) -> str | None:
     """Why stored versions are found sooner by a query, None when they are not."""
     current = [file for file in kept if file.partition == Partition.CURRENT]
@@ -168,8 +181,10 @@ def _folded(
     events_from = len(kept) * FILE_STEP
     if deleted is None or pc.any(pc.greater_equal(deleted.places, events_from)).as_py():
         return "events were deleted, or deletes are in another place"
-    events = _events(store, changes, columns, shape)
-    if events is None:
+    events = _read_events(store, changes, columns, shape)
+    if run.fresh is not None:
+        events = _fresh_events(run, run.fresh, columns)
+    if events is None or not _are_plain(events, shape):
         return "there are no events, or some carry what only the fold knows"
     records = TouchedRecords([events.column(key) for key in shape.keys])
     keys = [columns[key] for key in shape.keys]
@@ -198,24 +213,42 @@ def _opened(
 
 
 @span("read events")
-def _events(
+def _read_events(
     store: DataFiles, files: Files, columns: Mapping[str, Mapping[str, Any]], shape: Shape
 ) -> pa.Table | None:
-    """All pending events; None when there is none, or one has what the folds in memory ignore."""
+    """All pending events; None when there is none."""
     wanted = [columns[name] for name in (*_HEADERS, *shape.data)]
     parts = [(stored, group) for _, stored in files for group in stored.groups]
     read = each_read(store, lambda part: part[0].read(part[1], wanted), parts)
-    events = pa.concat_tables(read).combine_chunks() if read else None
-    if events is None or events.num_rows == 0:
-        return None
+    return pa.concat_tables(read).combine_chunks() if read else None
+
+
+def _fresh_events(
+    run: ApplyRun, fresh: CopyParts, columns: Mapping[str, Mapping[str, Any]]
+) -> pa.Table:
+    """The events of a batch that is being copied, as `_read_events` gives those of files."""
+    names = [name for name in (*_HEADERS, *run.shape.data) if name != h.KEY_HASH]
+    hashed = f"{key_hash(run.shape)} AS {h.KEY_HASH}"
+    rows = collected_rows(fresh.events.selectExpr(hashed, *map(quote, names))).combine_chunks()
+    typed_columns = {
+        name: rows.column(name).cast(typed(rows.column(name).type, columns[name]["type"]))
+        for name in (*_HEADERS, *run.shape.data)
+    }
+    return pa.table(typed_columns)
+
+
+def _are_plain(events: pa.Table, shape: Shape) -> bool:
+    """Whether there are events, and none has what the folds in memory ignore."""
+    if events.num_rows == 0:
+        return False
     nothing = all(events.column(name).null_count == len(events) for name in (h.UNSENT, h.OLD_KEY))
     full = all(
         events.column(name).null_count == 0
         for name in (h.KEY_HASH, h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP)
     )
     if shape.looks and pc.any(pc.equal(events.column(h.OPERATION), "L"), min_count=0).as_py():
-        return None
-    return events if nothing and full and not _any_expired(events, shape) else None
+        return False
+    return nothing and full and not _any_expired(events, shape)
 
 
 def _any_expired(events: pa.Table, shape: Shape) -> bool:

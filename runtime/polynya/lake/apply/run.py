@@ -28,7 +28,8 @@ class CopyParts:
     internal table; `state` is the copy state after it; `summary` goes to the snapshot; `replayed`
     are quarantined records that the batch read again; `consumed` are files that the batch was made
     of and that leave the table with it. `instead`: the batch takes the place of all that the table
-    held, history included.
+    held, history included. `count` is the number of events, where that is known: few of them can
+    be folded without a query.
     """
 
     events: DataFrame
@@ -38,6 +39,7 @@ class CopyParts:
     replayed: Replayed | None = None
     consumed: Sequence[DataFile] = ()
     instead: bool = False
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ Each step has a place of its own in the order of events: its number.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -50,15 +50,28 @@ class Recomputed:
 class AffectedKeys:
     """The values of some columns of a result in all rows that may differ from Current.
 
-    `relation` has them as `columns`, once or oftener; it is the name of a view.
+    `relation` has them as `columns`, once or oftener; it is the name of a view. `ranges` are
+    conditions that all values of a column meet, which is `{}` there.
     """
 
     relation: str
     columns: tuple[str, ...]
+    ranges: Mapping[str, str] = field(default_factory=dict)
 
-    def match(self, alias: str) -> str:
-        """Condition that a row of another relation has keys `k`."""
-        return " AND ".join(f"{alias}.{quote(name)} <=> k.{quote(name)}" for name in self.columns)
+    def match(self, alias: str, columns: Mapping[str, str] | None = None) -> str:
+        """Condition that a row `alias` has the keys `k`, both as SQL.
+
+        `columns` has the name of a column of the row -> that of the keys; None: they are the same.
+        """
+        pairs = {name: name for name in self.columns} if columns is None else columns
+        same = [f"{alias}.{quote(row)} <=> k.{quote(key)}" for row, key in pairs.items()]
+        # So that Spark skips files and row groups which hold none of them.
+        within = [
+            self.ranges[key].format(f"{alias}.{quote(row)}")
+            for row, key in pairs.items()
+            if key in self.ranges
+        ]
+        return " AND ".join([*same, *within])
 
 
 def recompute(
@@ -96,7 +109,7 @@ def recompute(
         step = Reloading(DELETING, 0, now.isoformat(), place=place)
         changes = _differences(run, rows, shape, step, affected)
         following = _state_after(target, schema | empty, keys, derivation())
-        if changes.isEmpty():
+        if not (found := changes.count()):
             target.commit_copy_state(following, "derive")
             return Recomputed(count, None)
         snapshot = target.state.snapshot
@@ -106,6 +119,7 @@ def recompute(
             target.spark.sql(f"SELECT * FROM {target.table.at(snapshot)} WHERE false"),
             following,
             {"polynya.step": "derive", "polynya.rows-derived": str(count)},
+            count=found,
         )
         applied = applier.apply(target, shape, reason="its inputs changed", now=now, fresh=parts)
     return Recomputed(count, applied)
@@ -126,24 +140,24 @@ def result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType
     """
     name, known = target.dataset.relations.current, target.known_schema()
     schema: dict[str, DataType] = {}
-    for field in result.schema.fields:
-        text = field.dataType.simpleString()
+    for column in result.schema.fields:
+        text = column.dataType.simpleString()
         try:
             kind = parse_type(text)
         except TypeSyntaxError:
-            raise RESULT_TYPE_REFUSED(where=name, column=shown(field.name), type=text) from None
+            raise RESULT_TYPE_REFUSED(where=name, column=shown(column.name), type=text) from None
         if isinstance(kind, Void):
-            raise RESULT_TYPE_REFUSED(where=name, column=shown(field.name), type="void")
-        before = known.get(field.name)
+            raise RESULT_TYPE_REFUSED(where=name, column=shown(column.name), type="void")
+        before = known.get(column.name)
         if before is not None and before != kind:
             wider = widen(before, kind)
             if wider is None or not is_in_place(before, wider):
                 raise COLUMN_CHANGED_TYPE(
-                    where=name, column=shown(field.name), now=kind, before=before
+                    where=name, column=shown(column.name), now=kind, before=before
                 )
             kind = wider
-        schema[field.name] = kind
-    folded = [field.name.lower() for field in result.schema.fields]
+        schema[column.name] = kind
+    folded = [column.name.lower() for column in result.schema.fields]
     if twice := sorted({one for one in folded if folded.count(one) > 1}):
         problem = f"the query has more than one column called {shown(twice[0])}"
         raise RESULT_KEYS_WRONG(where=name, problem=problem, fix="give each an alias of its own")
