@@ -115,7 +115,7 @@ def test_a_project_that_has_not_run_says_so(
     assert "has no tables yet" in capsys.readouterr().err
 
 
-def test_columns_are_those_of_the_catalog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def give_columns_to_users(folder: Path) -> None:
     """The state of a table as an applier writes it, without one."""
     (folder / "warehouse").mkdir()
     catalog = catalog_in(folder)
@@ -135,6 +135,36 @@ def test_columns_are_those_of_the_catalog(folder: Path, capsys: pytest.CaptureFi
         ("shop_internal", "users_internal"), rows.schema, location=location
     ).append(rows)
 
+
+def test_columns_are_those_of_the_catalog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    give_columns_to_users(folder)
+
     assert main(["flow", "show", "sales.people", "-p", str(folder)]) == 0
 
     assert "shop.users  table\n    userId bigint, city string\n" in capsys.readouterr().out
+
+
+def test_plan_says_by_which_columns_steps_are_restricted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["plan", "-p", str(folder)])
+    assert "sales.people: how a step is restricted is known when" in capsys.readouterr().out
+
+    give_columns_to_users(folder)
+    main(["plan", "-p", str(folder)])
+
+    shown = capsys.readouterr().out
+    assert "sales.people: a step computes the rows that changes concern, by userId\n" in shown
+    assert "sales.cities: a step computes the rows that changes concern, by city\n" in shown
+
+
+def test_plan_refuses_a_strict_query_that_needs_all_rows(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_columns_to_users(folder)
+    task = SALES.replace("SELECT DISTINCT city", "SELECT max(city) AS city")
+    (folder / "tasks" / "sales.yml").write_text(f"{task}    incremental: strict\n")
+
+    assert main(["plan", "-p", str(folder)]) == 1
+
+    assert "POLYNYA-TRF-078" in capsys.readouterr().err

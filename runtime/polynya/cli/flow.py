@@ -51,7 +51,7 @@ def show(
     from polynya.derived.drawing import flow_facts, flow_svg, flow_text
 
     task, name = task_of(project, dataset)
-    flow = compiled(project, task, name, _tables(project, task))
+    flow = compiled(project, task, name, derived_inputs(project, task))
     facts = flow_facts(flow)
     texts = {
         "text": lambda: flow_text(flow),
@@ -111,7 +111,7 @@ def compiled(
     return compile_flow(query.flow, there, where)
 
 
-def _tables(project: LoadedProject, task: DerivedTask) -> dict[str, DerivedInput | None]:
+def derived_inputs(project: LoadedProject, task: DerivedTask) -> dict[str, DerivedInput | None]:
     """The tables that a transform may read, by `schema.table`, as the catalog has them."""
     # Start-up time: PyIceberg.
     from polynya.derived.schema import DerivedInput

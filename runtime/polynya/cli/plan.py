@@ -16,7 +16,9 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.visible import visible
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.settings import DatasetSettings
+from polynya.model.config.task import resolved
 from polynya.model.error_catalogue.configuration import TEST_SUBJECT_UNKNOWN, WRONG_USAGE
+from polynya.model.error_catalogue.derived import QUERY_NOT_INCREMENTAL
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.task_tests import load_tests
@@ -142,6 +144,10 @@ def plan(*, context: Context) -> int:
     catalog, and the pushed configuration if `polynya.yml` names a `cluster`, to show tasks that
     move. Needs no Java, writes nothing. Exit code 3 when something changes, 0 when nothing does.
 
+    Each table of a transform follows with the columns by which a step restricts its query to what
+    changed, or the reason why each step computes the whole query. Exit code 1 if such a query is
+    `strict`.
+
     Each mirror follows with the SQL that makes all its objects in an empty schema. The plan does
     not log in, so what the target has already does not count, nor does the SQL for the exit code:
     `polynya mirror sql` logs in and shows the difference.
@@ -150,7 +156,10 @@ def plan(*, context: Context) -> int:
     """
     project, project_plan = make_plan(context)
     show_plan(context, project, project_plan)
+    refused = _show_steps(context, project)
     _show_mirrors(context, project)
+    if refused:
+        return ExitCode.FAILED
     return ExitCode.CHANGES if project_plan.has_changes else ExitCode.OK
 
 
@@ -212,6 +221,34 @@ def show_plan(context: CommandContext, project: LoadedProject, project_plan: Pro
         "destructive": sum(change.destructive for change in changes),
     }
     context.output.result("plan", data, tree if tree.children else "nothing changes")
+
+
+def _show_steps(context: CommandContext, project: LoadedProject) -> bool:
+    """Say how steps of transforms are restricted to what changed; whether one is refused."""
+    refused = False
+    for task in project.tasks:
+        if not isinstance(task, DerivedTask):
+            continue
+        # Start-up time: sqlglot.
+        from polynya.cli.steps import step_plan
+        from polynya.derived.plans import FullPlan
+
+        for dataset in task.datasets:
+            name = resolved(task, dataset).relations.current
+            plan = step_plan(project, task, dataset.name)
+            columns = [] if plan is None or isinstance(plan, FullPlan) else list(plan.columns)
+            why = plan.reason if isinstance(plan, FullPlan) else None
+            text = f"{name}: a step computes the rows that changes concern, by {', '.join(columns)}"
+            if plan is None:
+                text = f"{name}: how a step is restricted is known when its inputs have columns"
+            elif why is not None:
+                text = f"{name}: each step computes the whole query: {why}"
+            data = {"dataset": name, "task": task.name, "restricted_by": columns, "whole": why}
+            context.output.result("plan.step", data, visible(text))
+            if why is not None and task.query_of(dataset.name).incremental == "strict":
+                context.output.error(QUERY_NOT_INCREMENTAL(where=name, reason=why))
+                refused = True
+    return refused
 
 
 def _show_mirrors(context: CommandContext, project: LoadedProject) -> None:
