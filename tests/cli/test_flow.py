@@ -95,7 +95,7 @@ def test_other_names_are_refused(folder: Path, name: str, message: str) -> None:
 def test_the_command_shows_each_form(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("polynya.cli.flow._tables", lambda *_: USERS_TABLE)
+    monkeypatch.setattr("polynya.cli.flow.derived_inputs", lambda *_: USERS_TABLE)
 
     def shown(form: str) -> str:
         assert main(["flow", "show", "sales.people", "-o", form, "-p", str(folder)]) == 0
