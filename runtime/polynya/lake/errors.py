@@ -30,6 +30,7 @@ from polynya.model.error_catalogue.machine import (
     DISK_FULL,
     DRIVER_HEAP_TOO_SMALL,
     JVM_NOT_STARTED,
+    SPARK_EXECUTOR_ENDED,
 )
 from polynya.model.error_catalogue.warehouse import (
     CATALOG_DAMAGED,
@@ -101,6 +102,10 @@ _SIGNS: Final[tuple[tuple[re.Pattern[str], ErrorEntry[Any]], ...]] = (
     ),
     (re.compile(r"OutOfMemoryError|Java heap space|GC overhead limit"), DRIVER_HEAP_TOO_SMALL),
     (re.compile(r"JAVA_GATEWAY_EXITED"), JVM_NOT_STARTED),
+    (
+        re.compile(r"Executor\$TaskRunner\S* rejected from .*\[(?:Shutting down|Terminated)"),
+        SPARK_EXECUTOR_ENDED,
+    ),
     (
         re.compile(
             r"NotFoundException: (?:Failed to open|Location does not exist)|"

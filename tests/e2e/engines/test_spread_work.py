@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.e2e.killing import running
+from tests.e2e.killing import Running, running
 from tests.e2e.spark_cluster import kill_executor, python_workers, spark_cluster
 from tests.oracle.packs.driver import CliDriver
 from tests.oracle.packs.read_back import (
@@ -70,7 +70,7 @@ def test_two_workers_copy_and_apply_what_the_driver_need_not_hold(
 
         copied = CliDriver(timeout_seconds=3000).run_project(shop, apply="never")
         with running(shop, "run", "--once", "--apply", "always", "--debug") as run:
-            _wait_for(run.output, "tasks write the deletes in")
+            _wait_for(run, "tasks write the deletes in")
             kill_executor(workers, "one")
             assert run.wait(3000) == 0, run.text()
 
@@ -101,8 +101,9 @@ def _land(path: Path, *, at: int, text: int) -> None:
             )
 
 
-def _wait_for(output: Path, text: str) -> None:
+def _wait_for(run: Running, text: str) -> None:
     deadline = time.monotonic() + 2400
-    while text not in (said := output.read_text("utf-8", "replace")):
-        assert time.monotonic() < deadline, said[-4000:]
+    while text not in run.output.read_text("utf-8", "replace"):
+        assert time.monotonic() < deadline, run.text()
+        assert run.process.poll() is None, run.text()
         time.sleep(0.2)

@@ -59,6 +59,14 @@ def of_java(*thrown: tuple[str, str]) -> BaseException:
     return Captured(cause)
 
 
+#: What Spark says of a task for an executor whose heap was too small.
+ENDING_EXECUTOR = (
+    "Task org.apache.spark.executor.Executor$TaskRunner@689205cc rejected from "
+    "java.util.concurrent.ThreadPoolExecutor@2b54597b[Shutting down, pool size = 1, active threads "
+    "= 1, queued tasks = 0, completed tasks = 3]"
+)
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -67,6 +75,16 @@ def of_java(*thrown: tuple[str, str]) -> BaseException:
         (
             of_java(("SparkException", "Job aborted"), ("IOException", "No space left on device")),
             "POLYNYA-DEP-011",
+        ),
+        (
+            of_java(
+                ("SparkException", "Job aborted due to stage failure"),
+                (
+                    "RejectedExecutionException",
+                    ENDING_EXECUTOR,
+                ),
+            ),
+            "POLYNYA-DEP-020",
         ),
         (
             of_java(("SQLiteException", "[SQLITE_FULL] database is full")),

@@ -173,6 +173,16 @@ NO_SPARK_EXECUTOR = ErrorEntry(
     "reached this process. The master's web page shows which cores and memory are free; the folder "
     "`work` of a worker shows why an executor ended.",
 )
+SPARK_EXECUTOR_ENDED = ErrorEntry(
+    DependencyError,
+    "POLYNYA-DEP-020",
+    title="an executor of the Spark cluster ended",
+    state=_LAST_COMMIT,
+    fix="look for the reason in the folder `work` of its worker; if its heap was too small, raise "
+    "`engine.memory`",
+    page="An executor was ending while Spark sent it tasks, so that they failed as often as Spark "
+    "tries them. Mostly its heap is too small for the rows of its tasks.",
+)
 SPARK_CLUSTER_NOT_ALLOWED = ErrorEntry(
     ConfigError,
     "POLYNYA-DEP-019",
