@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
-from polynya.derived.trees import own_nodes, projections, unwrapped
+from polynya.derived.trees import own_nodes, unwrapped
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.transforms import (
     AMBIGUOUS_NAME,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 #: The tables of one SELECT: their names in small letters -> their columns, as they are written.
 Tables: TypeAlias = dict[str, list[str]]
-Origin: TypeAlias = frozenset[tuple[str, str]]
 #: Formats that Spark reads where a path stands for a table.
 _PATHS = frozenset(
     {
@@ -324,79 +323,6 @@ class StatementNames:
                 name.rpartition(".")[2].lower(), sorted({other.lower() for other in known})
             ),
         )
-
-    def lineage(self, tree: exp.Query) -> list[Origin]:
-        """Of each column of a qualified tree's result, the columns of inputs it is made of."""
-        return [frozenset(origin) for origin in self._origins(tree, {}, {})]
-
-    def _origins(
-        self,
-        query: exp.Expr,
-        ctes: Mapping[str, Mapping[str, Origin]],
-        outer: Mapping[str, Mapping[str, Origin]],
-    ) -> list[Origin]:
-        clause = query.args.get("with_")
-        if clause is not None:
-            ctes = dict(ctes)
-            for cte in clause.expressions:
-                ctes[cte.alias] = self._named(unwrapped(cte.this), cte, ctes, {})
-        if isinstance(query, exp.Subquery):
-            return self._origins(query.this, ctes, outer)
-        if isinstance(query, exp.SetOperation):
-            left = self._origins(query.this, ctes, outer)
-            right = self._origins(query.expression, ctes, outer)
-            return [one | other for one, other in zip(left, right, strict=True)]
-        tables = dict(outer)
-        relations = [query.args["from_"].this] if query.args.get("from_") else []
-        for relation in [*relations, *(join.this for join in query.args.get("joins") or [])]:
-            tables[relation.alias_or_name] = self._of_relation(relation, ctes, tables)
-        for lateral in query.args.get("laterals") or []:
-            origin = self._of(lateral.this, ctes, tables)
-            alias = lateral.args.get("alias")
-            tables[lateral.alias] = {c.name: origin for c in (alias.columns if alias else [])}
-        return [self._of(item, ctes, tables) for item in query.expressions]
-
-    def _of_relation(
-        self,
-        relation: exp.Expr,
-        ctes: Mapping[str, Mapping[str, Origin]],
-        outer: Mapping[str, Mapping[str, Origin]],
-    ) -> Mapping[str, Origin]:
-        if not isinstance(relation, exp.Table):
-            return self._named(relation.this, relation, ctes, outer)
-        name = self.tables.get(relation.name)
-        if name is None:
-            return ctes.get(relation.name, {})
-        return {
-            column.lower(): frozenset({(name, column)}) for column in self._inputs[name].columns
-        }
-
-    def _named(
-        self,
-        query: exp.Expr,
-        alias: exp.Expr,
-        ctes: Mapping[str, Mapping[str, Origin]],
-        outer: Mapping[str, Mapping[str, Origin]],
-    ) -> Mapping[str, Origin]:
-        query = unwrapped(query)
-        origins = self._origins(query, ctes, outer)
-        names = [item.alias_or_name for item in projections(query)]
-        return dict(zip(_renamed(alias, names), origins, strict=True))
-
-    def _of(
-        self,
-        node: exp.Expr,
-        ctes: Mapping[str, Mapping[str, Origin]],
-        tables: Mapping[str, Mapping[str, Origin]],
-    ) -> Origin:
-        found: set[tuple[str, str]] = set()
-        for part in own_nodes(node):
-            if isinstance(part, exp.Column):
-                found |= tables.get(part.table, {}).get(part.name, frozenset())
-            elif isinstance(part, exp.Query):
-                for origin in self._origins(part, ctes, tables):
-                    found |= origin
-        return frozenset(found)
 
 
 def _has(columns: Sequence[str], name: str) -> bool:

@@ -52,7 +52,6 @@ class DerivedStatement:
         inputs: the inputs that it reads, by their names.
         tables: the name of the table in `tree` -> the name of its input.
         columns: the names of the result, in order, as they are written.
-        lineage: a column of the result -> the columns of inputs that its value is made of.
     """
 
     text: str
@@ -60,7 +59,6 @@ class DerivedStatement:
     inputs: Mapping[str, DerivedInput]
     tables: Mapping[str, str]
     columns: tuple[str, ...]
-    lineage: Mapping[str, frozenset[tuple[str, str]]]
 
 
 class StatementParser(PlainParser):
@@ -157,11 +155,7 @@ def _parse(source: StatementText, inputs: Mapping[str, DerivedInput]) -> Derived
         if table.name in names.tables
     }
     used = {name: inputs[name] for name in tables.values()}
-    lineage = names.lineage(tree)
-    assert len(lineage) == len(columns), "each column has its lineage"
-    return DerivedStatement(
-        source.text, tree, used, tables, columns, dict(zip(columns, lineage, strict=True))
-    )
+    return DerivedStatement(source.text, tree, used, tables, columns)
 
 
 def _tree(source: StatementText) -> exp.Query:
@@ -267,11 +261,20 @@ def _check_named(tree: exp.Query, source: StatementText) -> None:
 
 def _check_qualified(tree: exp.Query, source: StatementText) -> None:
     for column in tree.find_all(exp.Column):
-        if isinstance(column.this, exp.Star) or not column.table:
+        if isinstance(column.this, exp.Star) or not (column.table or _orders(column)):
             raise UNKNOWN_COLUMN(name=shown(column.name), where=source.of(column))
     for select in tree.find_all(exp.Select):
         if any(isinstance(item, exp.Star) for item in select.expressions):
             raise CLAUSE_NOT_ALLOWED(what="this `*`", where=source.of(select))
+
+
+def _orders(column: exp.Column) -> bool:
+    """Whether a column stands in ORDER BY and is one of the result."""
+    order = column.find_ancestor(exp.Order, exp.Query)
+    query = order.parent if isinstance(order, exp.Order) else None
+    return isinstance(query, exp.Query) and column.name.lower() in {
+        item.alias_or_name.lower() for item in projections(query)
+    }
 
 
 def _outputs(tree: exp.Query, written: list[str | None], source: StatementText) -> tuple[str, ...]:
@@ -343,7 +346,10 @@ def group_keys(group: exp.Expr) -> list[exp.Expr]:
 
 def _not_grouped(node: exp.Expr, keys: list[exp.Expr], aliases: set[str]) -> exp.Column | None:
     """A column of the rows that stands outside of aggregates and keys."""
-    if unwrapped(node) in keys or is_aggregate(node) or isinstance(node, exp.Query):
+    counted = node
+    while isinstance(counted, exp.Filter | exp.WithinGroup):
+        counted = counted.this
+    if unwrapped(node) in keys or is_aggregate(counted) or isinstance(node, exp.Query):
         return None
     if isinstance(node, exp.Column):
         return node if node.table in aliases else None
