@@ -36,9 +36,7 @@ def check_lineage(sql: str, random: Random, tables: Tables, *, rounds: int = 1) 
         for origins in _different(lineage):
             kept = {*origins, *lineage.rows.inputs}
             places = [
-                at
-                for at, column in enumerate(lineage.columns.values())
-                if {*column.inputs} <= kept
+                at for at, column in enumerate(lineage.columns.values()) if {*column.inputs} <= kept
             ]
             tables.load("new", _changed(data, kept, random))
             after = tables.connection.execute(spoken).fetchall()

@@ -93,6 +93,7 @@ COMMANDS: Final = (
     _command("quarantine", "quarantine:app", "Rejected records: list, show, replay."),
     _command("rules", "rules:app", "Rules over columns: which did what, and why."),
     _command("mirror", "mirror:app", "Mirrors in other warehouses: status, SQL, set-up."),
+    _command("lineage", "lineage:lineage", "Where columns come from, and what uses them."),
     _command("flow", "flow:app", "Flows of transforms: steps, columns, SQL, a picture."),
     _command("dataset", "tables:app", "Suspend or resume one dataset."),
     _command("rebuild", "tables:rebuild", "Rebuild tables from the events they keep."),

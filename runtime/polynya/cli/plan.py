@@ -148,6 +148,9 @@ def plan(*, context: Context) -> int:
     changed, or the reason why each step computes the whole query. Exit code 1 if such a query is
     `strict`.
 
+    Transforms follow that read a column which goes or gets another type, with the columns that it
+    reaches in them.
+
     Each mirror follows with the SQL that makes all its objects in an empty schema. The plan does
     not log in, so what the target has already does not count, nor does the SQL for the exit code:
     `polynya mirror sql` logs in and shows the difference.
@@ -157,6 +160,7 @@ def plan(*, context: Context) -> int:
     project, project_plan = make_plan(context)
     show_plan(context, project, project_plan)
     refused = _show_steps(context, project)
+    _show_impacts(context, project)
     _show_mirrors(context, project)
     if refused:
         return ExitCode.FAILED
@@ -249,6 +253,35 @@ def _show_steps(context: CommandContext, project: LoadedProject) -> bool:
                 context.output.error(QUERY_NOT_INCREMENTAL(where=name, reason=why))
                 refused = True
     return refused
+
+
+def _show_impacts(context: CommandContext, project: LoadedProject) -> None:
+    """Say which transforms read columns that change, and what that reaches."""
+    if not any(isinstance(task, DerivedTask) for task in project.tasks):
+        return
+    # Start-up time: PyIceberg and sqlglot.
+    from polynya.engine.commands.lineage import impacts
+    from polynya.lake.spark.catalog import has_tables, python_catalog
+
+    if not has_tables(project.target):
+        return
+    for one in impacts(project, python_catalog(project.target)):
+        change = one.change
+        reached = [*one.columns, *(["its rows"] if one.decides_rows else [])]
+        fails = "" if one.fails is None else f"; its query then fails: {one.fails}"
+        data = {
+            "dataset": one.dataset,
+            "task": one.task,
+            "changed": {"dataset": change.dataset, "column": change.column, "what": change.what},
+            "columns": list(one.columns),
+            "decides_rows": one.decides_rows,
+            "fails": one.fails,
+        }
+        text = (
+            f"impact on {one.dataset} (task {one.task}): {change.dataset}.{change.column}: "
+            f"{change.what}; it reaches {', '.join(reached)}{fails}"
+        )
+        context.output.result("plan.impact", data, visible(text))
 
 
 def _show_mirrors(context: CommandContext, project: LoadedProject) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, Final
@@ -20,8 +20,8 @@ _LETTER, _LINE, _PADDING, _GAP, _BETWEEN, _MARGIN = 7, 18, 10, 60, 24, 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
-    """A table or a step."""
+class DrawnNode:
+    """A box: a table or a step, what it reads, and its columns with a word about each."""
 
     name: str
     kind: str
@@ -29,23 +29,23 @@ class _Node:
     columns: Mapping[str, str | None]
 
 
-def _nodes(flow: CompiledFlow) -> list[_Node]:
+def _nodes(flow: CompiledFlow) -> list[DrawnNode]:
     """The tables, then the steps in their order: each after all that it reads."""
-    tables = [_Node(one.name, "table", (), dict(one.columns)) for one in flow.inputs]
-    steps = [_Node(step.name, step.processor, step.reads, step.columns) for step in flow.steps]
+    tables = [DrawnNode(one.name, "table", (), dict(one.columns)) for one in flow.inputs]
+    steps = [DrawnNode(step.name, step.processor, step.reads, step.columns) for step in flow.steps]
     return [*tables, *steps]
 
 
 def flow_text(flow: CompiledFlow) -> str:
     """The flow as lines of text: each table and step, `←` what it reads, and its columns below."""
     nodes = _nodes(flow)
-    names = max(len(_safe(node.name)) for node in nodes)
+    names = max(len(printable(node.name)) for node in nodes)
     kinds = max(len(node.kind) for node in nodes)
     lines = []
     for node in nodes:
-        reads = f"  ← {', '.join(map(_safe, node.reads))}" if node.reads else ""
-        lines.append(f"{_safe(node.name):{names}}  {node.kind:{kinds}}{reads}".rstrip())
-        listed = ", ".join(f"{_safe(name)} {kind}" for name, kind in _typed(node.columns))
+        reads = f"  ← {', '.join(map(printable, node.reads))}" if node.reads else ""
+        lines.append(f"{printable(node.name):{names}}  {node.kind:{kinds}}{reads}".rstrip())
+        listed = ", ".join(f"{printable(name)} {kind}" for name, kind in _typed(node.columns))
         lines += [
             f"    {line}"
             for line in wrap(listed, _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
@@ -76,18 +76,25 @@ def flow_facts(flow: CompiledFlow) -> dict[str, Any]:
 
 def flow_svg(flow: CompiledFlow, title: str) -> str:
     """The flow as one SVG file, from left to right; it holds no script and refers to nothing."""
-    nodes = _nodes(flow)
+    return drawn_svg(_nodes(flow), title)
+
+
+def drawn_svg(nodes: Sequence[DrawnNode], title: str) -> str:
+    """Boxes as one SVG file, from left to right; it holds no script and refers to nothing.
+
+    Each node comes after all that it reads; there is at least one.
+    """
     boxes = _boxes(nodes)
     width = max(box.x + box.width for box in boxes.values()) + _MARGIN
     height = max(box.y + box.height for box in boxes.values()) + _MARGIN
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" aria-label={quoteattr(_safe(title))} '
+        f'viewBox="0 0 {width} {height}" role="img" aria-label={quoteattr(printable(title))} '
         'font-family="monospace" font-size="12">'
     )
     lines = [
         head,
-        f"<title>{escape(_safe(title))}</title>",
+        f"<title>{escape(printable(title))}</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for node in nodes:
@@ -105,10 +112,10 @@ class _Box:
     height: int
 
 
-def _boxes(nodes: Iterable[_Node]) -> dict[str, _Box]:
+def _boxes(nodes: Iterable[DrawnNode]) -> dict[str, _Box]:
     """Where each box is: one layer after all that it reads, below the others of its layer."""
     layers: dict[str, int] = {}
-    by_layer: dict[int, list[_Node]] = {}
+    by_layer: dict[int, list[DrawnNode]] = {}
     for node in nodes:
         layers[node.name] = 1 + max((layers[name] for name in node.reads), default=-1)
         by_layer.setdefault(layers[node.name], []).append(node)
@@ -126,7 +133,7 @@ def _boxes(nodes: Iterable[_Node]) -> dict[str, _Box]:
     return boxes
 
 
-def _texts(node: _Node) -> list[str]:
+def _texts(node: DrawnNode) -> list[str]:
     """The lines in a box."""
     typed = list(_typed(node.columns))
     lines = [f"{_cut(name)} {_cut(kind)}" for name, kind in typed[:_LISTED]]
@@ -134,7 +141,7 @@ def _texts(node: _Node) -> list[str]:
     return [_cut(node.name), node.kind, *lines, *more]
 
 
-def _drawn(node: _Node, box: _Box) -> list[str]:
+def _drawn(node: DrawnNode, box: _Box) -> list[str]:
     color = "#eef3f8" if node.kind == "table" else "#ffffff"
     frame = (
         f'<rect x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" rx="4" '
@@ -163,11 +170,11 @@ def _typed(columns: Mapping[str, str | None]) -> Iterable[tuple[str, str]]:
     return ((name, kind or _TYPE_UNKNOWN) for name, kind in columns.items())
 
 
-def _safe(text: str) -> str:
+def printable(text: str) -> str:
     """A name from elsewhere without what a terminal or a file would take for more than letters."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _cut(text: str) -> str:
-    safe = _safe(text)
+    safe = printable(text)
     return safe if len(safe) <= _LONGEST_NAME else f"{safe[:_LONGEST_NAME]}…"

@@ -161,7 +161,7 @@ class ExpressionLineage:
         self,
         lookup: Lookup,
         windows: Mapping[str, exp.Window] | None = None,
-        subquery: Callable[[exp.Query], _Result] | None = None,
+        subquery: Callable[[exp.Expr], _Result] | None = None,
     ) -> None:
         self._lookup, self._windows, self._subquery = lookup, windows or {}, subquery
 
@@ -171,11 +171,8 @@ class ExpressionLineage:
             return self._lookup(node)
         if isinstance(node, exp.Alias | exp.Aliases | exp.Paren):
             return self.of(node.this)
-        if isinstance(node, exp.Query):
+        if isinstance(node, exp.Query | exp.Exists):
             return self._of_query(node)
-        if isinstance(node, exp.Exists) and isinstance(node.this, exp.Query):
-            # Whether there is a row depends on no column that the query selects.
-            return self._result(node.this).rows
         if isinstance(node, exp.Case):
             return self._of_case(node)
         if isinstance(node, exp.Window):
@@ -226,11 +223,16 @@ class ExpressionLineage:
                 found |= not_known(f"no window is called {shown(base.name)}")
         return found
 
-    def _of_query(self, node: exp.Query) -> ColumnOrigins:
+    def _of_query(self, node: exp.Expr) -> ColumnOrigins:
+        if isinstance(node, exp.Exists):
+            if not isinstance(node.this, exp.Query):
+                return self._of_call(node)
+            # Whether there is a row depends on no column that the query selects.
+            return self._result(node.this).rows
         result = self._result(node)
         return union(origins for _, origins in result.outputs) | result.rows
 
-    def _result(self, node: exp.Query) -> _Result:
+    def _result(self, node: exp.Expr) -> _Result:
         if self._subquery is None:
             return _Result((), not_known("a query in an expression"))
         return self._subquery(node)
@@ -256,9 +258,7 @@ class _Queries:
     def __init__(self, statement: DerivedStatement) -> None:
         self._statement = statement
 
-    def query(
-        self, node: exp.Expr, ctes: Mapping[str, _Result], outer: _Scope
-    ) -> _Result:
+    def query(self, node: exp.Expr, ctes: Mapping[str, _Result], outer: _Scope) -> _Result:
         """The lineage of a query; `outer` has the relations around it that it may read."""
         node = unwrapped(node)
         clause = node.args.get("with_")
@@ -341,9 +341,7 @@ class _Queries:
                 rows |= not_known("DISTINCT ON is not analysed")
         return _Result(outputs, rows | _cut(node, outputs, expressions))
 
-    def _relation(
-        self, relation: exp.Expr, ctes: Mapping[str, _Result], scope: _Scope
-    ) -> _Result:
+    def _relation(self, relation: exp.Expr, ctes: Mapping[str, _Result], scope: _Scope) -> _Result:
         if isinstance(relation, exp.Table):
             name = self._statement.tables.get(relation.name)
             if name is not None:
@@ -374,9 +372,7 @@ def _looked_up(column: exp.Column, scope: _Scope) -> ColumnOrigins:
     return not_known(f"nothing tells where {shown('.'.join(p.name for p in column.parts))} is from")
 
 
-def _in_result(
-    column: exp.Column, outputs: Iterable[tuple[str, ColumnOrigins]]
-) -> ColumnOrigins:
+def _in_result(column: exp.Column, outputs: Iterable[tuple[str, ColumnOrigins]]) -> ColumnOrigins:
     """The origins of a column of the result, which ORDER BY may name."""
     found = [origins for name, origins in outputs if name.lower() == column.name.lower()]
     return union(found) if found else not_known(f"no column is called {shown(column.name)}")
@@ -408,9 +404,7 @@ def _grouped(node: exp.Select, expressions: ExpressionLineage) -> ColumnOrigins:
         return NOTHING
     keys = group_keys(group)
     if group.args.get("all"):
-        keys += [
-            item for item in node.expressions if not any(map(is_aggregate, own_nodes(item)))
-        ]
+        keys += [item for item in node.expressions if not any(map(is_aggregate, own_nodes(item)))]
     return union(expressions.of(key).through(LineageKind.GROUP_BY) for key in keys)
 
 

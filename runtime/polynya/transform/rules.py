@@ -131,6 +131,19 @@ def columns_named(dataset: ResolvedDataset) -> dict[str, DataType]:
     return {**unknown, **dataset.mapping.declared}
 
 
+def columns_after(
+    ruled: ResolvedRules, columns: Mapping[str, DataType]
+) -> Iterator[tuple[str, str, tuple[str, ...] | None]]:
+    """The columns of the table that the resolved mapping makes of these columns of the source.
+
+    Each with its expression before a mask, and the column or field of the source that it only
+    renames, None for a computed one. Raises as `resolve`.
+    """
+    for column in _columns_before(ruled.dataset, columns):
+        if column.path is None or column.path not in ruled.dataset.mapping.left_out:
+            yield column.name, column.expression, column.path
+
+
 class _Resolution:
     def __init__(self, dataset: ResolvedDataset, columns: Mapping[str, DataType]) -> None:
         self._dataset = dataset

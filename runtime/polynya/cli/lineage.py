@@ -1,0 +1,185 @@
+"""`polynya lineage`: where columns come from, and what depends on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from cyclopts import Parameter
+
+from polynya.cli.context import Context
+from polynya.cli.visible import visible
+from polynya.model.documents.problems import suggest
+from polynya.model.error_catalogue.lineage import (
+    LINEAGE_SUBJECT_AMBIGUOUS,
+    LINEAGE_SUBJECT_UNKNOWN,
+)
+from polynya.model.names import shown
+from polynya.store.clock import SystemClock
+
+if TYPE_CHECKING:
+    from polynya.derived.column_graph import ColumnGraph, Node
+
+_Output: TypeAlias = Literal["text", "json", "openlineage", "svg"]
+_TEE, _LAST, _BAR, _GAP = "├── ", "└── ", "│   ", "    "
+#: What stands in place of a part of the tree that is above.
+_ABOVE: Final = "  (above)"
+
+
+def lineage(
+    subject: str | None = None,
+    *,
+    impact: bool = False,
+    output: Annotated[_Output, Parameter(name=("--output", "-o"))] = "text",
+    context: Context,
+) -> None:
+    """Show what columns are made of, from the source to mirrors, or with `--impact` what uses them.
+
+    Reads the settings, and the columns of tables that exist from the catalog. Needs no Java. A
+    column that no table has yet is known as far as settings name it; where the lineage of a query
+    cannot be told, its columns say so.
+
+    For example: `polynya lineage sales.spending.total`, `polynya lineage shop.orders.amount
+    --impact`.
+
+    Args:
+        subject: a dataset or a column: `schema.view` or `schema.view.column`. Default: everything.
+        impact: show what depends on it, instead of what it depends on.
+        output: `text` (default), `json`, `openlineage` for events of OpenLineage, one on a line,
+            or `svg` for a picture.
+    """
+    # Start-up time: PyIceberg and sqlglot.
+    from polynya.derived.drawing import drawn_svg
+    from polynya.derived.openlineage import job_events
+    from polynya.engine.commands.lineage import project_graph
+    from polynya.lake.spark.catalog import has_tables, python_catalog
+
+    project = context.load()
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    whole = project_graph(project, catalog)
+    starts = _starts(whole, subject)
+    if subject is None:
+        graph = whole
+    else:
+        graph = whole.downstream(starts) if impact else whole.upstream(starts)
+    data = {
+        "subject": subject,
+        "direction": "downstream" if impact else "upstream",
+        "datasets": graph.facts(),
+    }
+    namespace = f"polynya://{project.project.name}/{project.target.name}"
+    at = SystemClock().now()
+    match output:
+        case "json":
+            text = json.dumps(data, indent=2, ensure_ascii=False)
+        case "openlineage":
+            events = [json.dumps(one) for one in job_events(graph, namespace, at)]
+            text, data = "\n".join(events), {"events": list(map(json.loads, events))}
+        case "svg":
+            boxes = graph.drawn()
+            title = subject or project.project.name
+            text = drawn_svg(boxes, title).rstrip("\n") if boxes else ""
+        case "text":
+            text = "\n".join(lineage_lines(graph, starts, impact=impact))
+    context.output.result("lineage", data, visible(text))
+
+
+def _starts(graph: ColumnGraph, subject: str | None) -> list[Node]:
+    """The nodes that a command names; all columns and rows of a dataset."""
+    names = list(graph.datasets)
+    if subject is None:
+        return [node for name in names for node in _all_of(graph, name)]
+    found: dict[str, list[Node]] = {}
+    for name in names:
+        # `orders` and `orders.amount` where one schema has it.
+        for known in dict.fromkeys((name, name.rpartition(".")[2])):
+            if subject.lower() == known.lower():
+                found[name] = _all_of(graph, name)
+            elif subject.lower().startswith(f"{known.lower()}."):
+                column = graph.datasets[name].find(subject[len(known) + 1 :])
+                if column is not None:
+                    found.setdefault(f"{name}.{column.name}", [(name, column.name)])
+    exact = [what for what in found if what.lower() == subject.lower()]
+    if len(exact) == 1:
+        return found[exact[0]]
+    if len(found) > 1:
+        raise LINEAGE_SUBJECT_AMBIGUOUS(
+            name=shown(subject), meanings=" or ".join(shown(one) for one in sorted(found))
+        )
+    if not found:
+        known = [f"{name}.{one.name}" for name in names for one in graph.datasets[name].columns]
+        there = [one for one in names if subject.lower().startswith(f"{one.lower()}.")]
+        near = [one for one in known if any(one.startswith(f"{name}.") for name in there)]
+        raise LINEAGE_SUBJECT_UNKNOWN(name=shown(subject), fix=suggest(subject, near or names))
+    return next(iter(found.values()))
+
+
+def _all_of(graph: ColumnGraph, name: str) -> list[Node]:
+    columns = graph.datasets[name].columns
+    return [*((name, column.name) for column in columns), (name, None)]
+
+
+def lineage_lines(graph: ColumnGraph, starts: Sequence[Node], *, impact: bool) -> Iterator[str]:
+    """A tree for each start: below a column what it is made of, or with `impact` what uses it.
+
+    What stands in the tree a second time is not unfolded again.
+    """
+    # Start-up time: sqlglot.
+    from polynya.derived.drawing import printable
+
+    steps: dict[Node, list[tuple[Node, str]]] = {}
+    for use in graph.uses():
+        one, other = (use.origin, use.made) if impact else (use.made, use.origin)
+        if use.kinds or impact:
+            words = ", ".join(kind.value.lower().replace("_", " ") for kind in sorted(use.kinds))
+            steps.setdefault(one, []).append((other, words))
+    notes = _notes(graph)
+    seen: set[Node] = set()
+
+    def name(node: Node) -> str:
+        dataset, column = node
+        text = f"rows of {dataset}" if column is None else f"{dataset}.{column}"
+        return printable(text)
+
+    def below(node: Node, indent: str) -> Iterator[str]:
+        children = steps.get(node, [])
+        for at, (child, words) in enumerate(children):
+            last = at + 1 == len(children)
+            again = child in seen and bool(steps.get(child))
+            note = "" if again else notes.get(child, "")
+            line = f"{name(child)}{note}{'  ' + words if words else ''}{_ABOVE if again else ''}"
+            yield f"{indent}{_LAST if last else _TEE}{line}"
+            if child not in seen:
+                seen.add(child)
+                yield from below(child, indent + (_GAP if last else _BAR))
+
+    roots = [node for node in starts if node[1] is not None or steps.get(node)]
+    if not impact:
+        roots += [(one, None) for one in graph.datasets if steps.get((one, None))]
+    for node in dict.fromkeys(roots):
+        is_leaf = graph.datasets[node[0]].kind == "source" and not steps.get(node)
+        if (node in seen and node[1] is not None) or (is_leaf and len(roots) > 1):
+            continue
+        seen.add(node)
+        yield f"{name(node)}{notes.get(node, '')}"
+        yield from below(node, "")
+
+
+def _notes(graph: ColumnGraph) -> dict[Node, str]:
+    """What has to be said about columns and rows beside where they come from."""
+    notes: dict[Node, str] = {}
+    for dataset in graph.datasets.values():
+        for column in dataset.columns:
+            said: list[str] = []
+            if column.origins.unknown:
+                said.append(f"not known: {column.origins.unknown[0]}")
+            elif dataset.known != "stored" and dataset.kind != "source":
+                said.append("not made yet")
+            if column.masked_by is not None:
+                said.append(f"masked by {column.masked_by}")
+            if said:
+                notes[dataset.name, column.name] = f"  ({visible('; '.join(said))})"
+        if dataset.rows.unknown:
+            notes[dataset.name, None] = f"  (not known: {visible(dataset.rows.unknown[0])})"
+    return notes

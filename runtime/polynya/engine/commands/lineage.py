@@ -1,0 +1,258 @@
+"""The lineage of a project, from its settings and the stored columns of its tables. No JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+
+from polynya.derived.column_graph import (
+    ColumnGraph,
+    GraphDataset,
+    TableFacts,
+    derived_dataset,
+    mirrored_dataset,
+    storage_datasets,
+)
+from polynya.engine.commands.plan import columns_to_rewrite
+from polynya.engine.inventory import ProjectTable, tables_of
+from polynya.lake.fold.live_views import columns_of
+from polynya.lake.read import inspect
+from polynya.lake.table.state import CopyState
+from polynya.model.config.dataset import ResolvedDataset, recorded, shown_before
+from polynya.model.config.derived import DerivedTask
+from polynya.model.config.mirror import ConnectedMirror
+from polynya.model.config.stream_landing import DirectTask
+from polynya.model.config.task import StorageTask, resolved
+from polynya.model.documents.yaml import NodePath
+from polynya.model.loader import LoadedProject
+from polynya.model.promotion import widen
+from polynya.model.types import parse_type
+
+
+def project_graph(project: LoadedProject, catalog: Catalog | None) -> ColumnGraph:
+    """All columns of a project. `catalog` None: there was no run yet."""
+    return _graph(project, [one.now for one in _read(project, catalog)])
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """A column of a table that goes or gets another type; `what` says which."""
+
+    dataset: str
+    column: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnImpact:
+    """A change of a column that a transform reads, itself or through others.
+
+    `columns` are those of the transform that it reaches, `decides_rows` tells that it reaches the
+    rows. `fails` is what is wrong with the query once the change is there, None where nothing is.
+    """
+
+    change: ColumnChange
+    dataset: str
+    task: str
+    columns: tuple[str, ...]
+    decides_rows: bool
+    fails: str | None
+
+
+def impacts(project: LoadedProject, catalog: Catalog) -> list[ColumnImpact]:
+    """What changed columns of tables do to transforms.
+
+    Columns change by the settings of their dataset, by an edited query, and by what the source sent
+    since the last step of a transform.
+    """
+    read = _read(project, catalog)
+    before = _graph(project, [one.before for one in read])
+    now = _graph(project, [one.now for one in read])
+    changes = [change for one in read for change in _changes(one, now)]
+    found = []
+    for change in dict.fromkeys(changes):
+        reached = before.downstream([(change.dataset, change.column)])
+        for dataset in reached.datasets.values():
+            if dataset.kind != "transform" or dataset.name == change.dataset:
+                continue
+            after = now.datasets[dataset.name].rows.unknown
+            fails = after and not before.datasets[dataset.name].rows.unknown
+            columns = tuple(column.name for column in dataset.columns)
+            rows = bool(dataset.rows.inputs)
+            found.append(
+                ColumnImpact(
+                    change, dataset.name, dataset.task, columns, rows, after[0] if fails else None
+                )
+            )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _TableRead:
+    """A table of a project as its settings were when it was written, and as they are now."""
+
+    task: StorageTask
+    before: TableFacts
+    now: TableFacts
+    copy: CopyState | None = None
+    #: The types that columns had when a transform last read the table, where they are others now.
+    seen: Mapping[str, str] = field(default_factory=dict)
+
+
+def _read(project: LoadedProject, catalog: Catalog | None) -> list[_TableRead]:
+    entries = [(task, entry) for task in project.tasks for entry in _entries(task, catalog)]
+    copies = {
+        entry.name: inspect.states(entry.table)[0]
+        for _, entry in entries
+        if entry.table is not None
+    }
+    derivations = [one.derivation for one in copies.values() if one.derivation is not None]
+    read = []
+    for task, entry in entries:
+        copy = copies.get(entry.name)
+        if entry.table is None or copy is None:
+            facts = TableFacts(entry.dataset)
+            read.append(_TableRead(task, facts, facts))
+            continue
+        former = shown_before(entry.dataset, copy.settings)
+        snapshots = {
+            one.inputs[entry.dataset.relations.internal]
+            for one in derivations
+            if entry.dataset.relations.internal in one.inputs
+        }
+        read.append(
+            _TableRead(
+                task,
+                _facts(entry.table, former, copy),
+                _facts(entry.table, entry.dataset, copy),
+                copy,
+                _types_then(entry.table, snapshots),
+            )
+        )
+    return read
+
+
+def _types_then(table: Table, snapshots: set[int]) -> dict[str, str]:
+    """The types of the columns in the oldest of some snapshots that the table still has."""
+    there = [one for one in table.metadata.snapshots if one.snapshot_id in snapshots]
+    if not there:
+        return {}
+    oldest = min(there, key=lambda one: one.sequence_number or 0)
+    schemas = {one.schema_id: one for one in table.metadata.schemas}
+    schema = schemas.get(oldest.schema_id) if oldest.schema_id is not None else None
+    present = {one.field_id: one for one in table.schema().fields}
+    if schema is None:
+        return {}
+    return {
+        one.name: f"{one.field_type} → {present[one.field_id].field_type}"
+        for one in schema.fields
+        if one.field_id in present and present[one.field_id].field_type != one.field_type
+    }
+
+
+def _changes(read: _TableRead, now: ColumnGraph) -> Iterator[ColumnChange]:
+    """The columns of a table that go or get another type."""
+    dataset, copy = read.now.dataset, read.copy
+    if copy is None:
+        return
+    name = dataset.relations.current
+    graph = now.datasets[name]
+    stored, shown = read.before.columns or {}, read.now.columns or {}
+    after = recorded(dataset, {}, has_rows=False)
+    remade = any(
+        setting in copy.settings and copy.settings[setting] != after[setting]
+        for setting in ("mapping", "rules", "nested")
+    )
+    for column, kind in stored.items():
+        made = graph.find(column)
+        if column not in shown:
+            yield ColumnChange(name, column, "the view no longer has it")
+        elif made is None and not graph.rows.unknown:
+            yield ColumnChange(name, column, "the query no longer has it")
+        elif remade and made is not None and made.origins.unknown:
+            yield ColumnChange(name, column, "later rows hold NULL in it")
+        elif column in read.seen:
+            yield ColumnChange(name, column, read.seen[column])
+        elif (declared := dataset.events.columns.get(column)) is not None:
+            present = parse_type(kind)
+            again = columns_to_rewrite(dataset, copy)
+            if present != declared and (column in again or widen(present, declared) == declared):
+                yield ColumnChange(name, column, f"{kind} → {declared}")
+
+
+def _graph(project: LoadedProject, tables: Sequence[TableFacts]) -> ColumnGraph:
+    tasks = {task.name: task for task in project.tasks}
+    datasets: dict[str, GraphDataset] = {}
+    for facts in tables:
+        task = tasks[facts.dataset.task]
+        if isinstance(task, DerivedTask):
+            made: tuple[GraphDataset, ...] = (_derived(project, task, facts, datasets),)
+        else:
+            made = storage_datasets(facts, source_name(task, facts.dataset))
+        datasets |= {one.name: one for one in made}
+    for mirror in project.mirrors:
+        datasets |= {one.name: one for one in _mirrored(mirror, datasets)}
+    return ColumnGraph(datasets)
+
+
+def source_name(task: StorageTask, dataset: ResolvedDataset) -> str:
+    """What the source of a dataset is called: the folder or landing, and what of it is read."""
+    if isinstance(task, DirectTask):
+        return f"{task.reads.name}/{task.reads_table}"
+    return f"{dataset.landing.folder}/{dataset.landing.source or dataset.landing.glob}"
+
+
+def _entries(task: StorageTask, catalog: Catalog | None) -> Iterator[ProjectTable]:
+    """The tables of a task: those that it has found, else those that its file declares."""
+    entries = list(tables_of(task, catalog))
+    found = [entry for entry in entries if not entry.is_ledger]
+    if not found and any(entry.is_ledger and entry.table is None for entry in entries):
+        found = [ProjectTable(task, resolved(task, one), None) for one in task.datasets]
+    yield from found
+
+
+def _facts(table: Table, dataset: ResolvedDataset, copy: CopyState) -> TableFacts:
+    columns = columns_of(dataset, inspect.shape(table, dataset), dataset.relations.view)
+    if not columns:
+        return TableFacts(dataset)
+    types = {name: str(kind) for name, kind in columns.items()}
+    met = {name: parse_type(text) for name, text in copy.columns.of_source.items()}
+    return TableFacts(dataset, types, met, tuple(copy.columns.keys))
+
+
+def _derived(
+    project: LoadedProject,
+    task: DerivedTask,
+    facts: TableFacts,
+    datasets: Mapping[str, GraphDataset],
+) -> GraphDataset:
+    query = task.query_of(facts.dataset.name)
+    reads = {read.name for read in task.reads}
+    inputs = {
+        one.name: one
+        for one in datasets.values()
+        if one.task in reads and one.kind in {"table", "transform"}
+    }
+
+    def where(path: NodePath) -> str:
+        return project.where(task.name, *query.path, *path)
+
+    return derived_dataset(facts, query, inputs, where)
+
+
+def _mirrored(
+    mirror: ConnectedMirror, datasets: Mapping[str, GraphDataset]
+) -> Iterator[GraphDataset]:
+    source = mirror.source
+    for name, table in list(datasets.items()):
+        if table.task != source.name or table.kind not in {"table", "transform"}:
+            continue
+        view = name.rpartition(".")[2]
+        plain = view.removeprefix(source.prefix)
+        wanted = any(fnmatchcase(plain, glob) for glob in mirror.include)
+        if wanted and not any(fnmatchcase(plain, glob) for glob in mirror.exclude):
+            yield mirrored_dataset(mirror.name, f"{mirror.views.prefix}{view}", table)
