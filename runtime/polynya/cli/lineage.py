@@ -168,6 +168,9 @@ def lineage_lines(graph: ColumnGraph, starts: Sequence[Node], *, impact: bool) -
 
 def _notes(graph: ColumnGraph) -> dict[Node, str]:
     """What has to be said about columns and rows beside where they come from."""
+    # Start-up time: sqlglot.
+    from polynya.derived.drawing import printable
+
     notes: dict[Node, str] = {}
     for dataset in graph.datasets.values():
         for column in dataset.columns:
@@ -179,7 +182,7 @@ def _notes(graph: ColumnGraph) -> dict[Node, str]:
             if column.masked_by is not None:
                 said.append(f"masked by {column.masked_by}")
             if said:
-                notes[dataset.name, column.name] = f"  ({visible('; '.join(said))})"
+                notes[dataset.name, column.name] = f"  ({printable('; '.join(said))})"
         if dataset.rows.unknown:
-            notes[dataset.name, None] = f"  (not known: {visible(dataset.rows.unknown[0])})"
+            notes[dataset.name, None] = f"  (not known: {printable(dataset.rows.unknown[0])})"
     return notes

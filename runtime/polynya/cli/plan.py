@@ -148,7 +148,7 @@ def plan(*, context: Context) -> int:
     changed, or the reason why each step computes the whole query. Exit code 1 if such a query is
     `strict`.
 
-    Transforms follow that read a column which goes or gets another type, with the columns that it
+    Then follow the transforms that read a column which goes or gets another type, with what it
     reaches in them.
 
     Each mirror follows with the SQL that makes all its objects in an empty schema. The plan does

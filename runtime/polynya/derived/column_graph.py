@@ -290,6 +290,17 @@ def storage_datasets(facts: TableFacts, source: str) -> tuple[GraphDataset, Grap
     return GraphDataset(source, "source", dataset.task, sources, known=how), table
 
 
+def merged_source(before: GraphDataset | None, source: GraphDataset) -> GraphDataset:
+    """A source with what another table says of it, which reads the same files."""
+    if before is None:
+        return source
+    columns = {column.name: column for column in before.columns}
+    for column in source.columns:
+        known = columns.get(column.name)
+        columns[column.name] = column if known is None or known.type is None else known
+    return replace(before, columns=tuple(columns.values()))
+
+
 def _surely_made(
     made: Mapping[str, ColumnOrigins],
     dataset: ResolvedDataset,

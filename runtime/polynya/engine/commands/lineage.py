@@ -8,12 +8,14 @@ from fnmatch import fnmatchcase
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
+from pyiceberg.types import IcebergType
 
 from polynya.derived.column_graph import (
     ColumnGraph,
     GraphDataset,
     TableFacts,
     derived_dataset,
+    merged_source,
     mirrored_dataset,
     storage_datasets,
 )
@@ -148,10 +150,15 @@ def _types_then(table: Table, snapshots: set[int]) -> dict[str, str]:
     if schema is None:
         return {}
     return {
-        one.name: f"{one.field_type} → {present[one.field_id].field_type}"
+        one.name: f"{_spelled(one.field_type)} → {_spelled(present[one.field_id].field_type)}"
         for one in schema.fields
         if one.field_id in present and present[one.field_id].field_type != one.field_type
     }
+
+
+def _spelled(kind: IcebergType) -> str:
+    """A type of Iceberg as Spark spells it, where it can be widened."""
+    return {"long": "bigint"}.get(str(kind), str(kind))
 
 
 def _changes(read: _TableRead, now: ColumnGraph) -> Iterator[ColumnChange]:
@@ -192,7 +199,8 @@ def _graph(project: LoadedProject, tables: Sequence[TableFacts]) -> ColumnGraph:
         if isinstance(task, DerivedTask):
             made: tuple[GraphDataset, ...] = (_derived(project, task, facts, datasets),)
         else:
-            made = storage_datasets(facts, source_name(task, facts.dataset))
+            source, table = storage_datasets(facts, source_name(task, facts.dataset))
+            made = merged_source(datasets.get(source.name), source), table
         datasets |= {one.name: one for one in made}
     for mirror in project.mirrors:
         datasets |= {one.name: one for one in _mirrored(mirror, datasets)}
