@@ -198,3 +198,35 @@ def test_plan_names_what_the_source_has_changed_since_the_last_step(
         "dataset": "shop.users", "column": "points", "what": "int → bigint",
     }  # fmt: skip
     assert impact["columns"] == ["points"]
+
+
+def test_plan_names_transforms_over_a_query_that_lost_a_column(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "tasks" / "sales.yml").write_text(SALES.replace(", count(*) AS people", ""))
+    (folder / "tasks" / "top.yml").write_text(
+        "{apiVersion: polynya/v1, kind: transform, name: top, from: [sales], datasets: [{name: big,"
+        " keys: [city], sql: 'SELECT city, points FROM cities WHERE people > 3'}]}"
+    )
+
+    (impact,) = impacts(capsys, folder)
+
+    assert impact["changed"] == {
+        "dataset": "sales.cities", "column": "people", "what": "the query no longer has it",
+    }  # fmt: skip
+    assert (impact["dataset"], impact["fails"]) == ("top.big", "no column is called `people`")
+
+
+def test_plan_names_transforms_that_read_what_a_rule_drops(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "tasks" / "users.yml").write_text(
+        USERS + "rules: [{when: {column: name}, drop: true}]\n"
+    )
+
+    (impact,) = impacts(capsys, folder)
+
+    assert impact["changed"] == {
+        "dataset": "shop.users", "column": "name", "what": "later rows hold NULL in it",
+    }  # fmt: skip
+    assert (impact["dataset"], impact["columns"]) == ("sales.people", ["name"])

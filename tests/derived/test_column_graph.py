@@ -13,10 +13,10 @@ import pytest
 
 from polynya.cli.lineage import lineage_lines
 from polynya.derived.column_graph import (
+    ColumnFacts,
     ColumnGraph,
     GraphColumn,
     GraphDataset,
-    TableFacts,
     mirrored_dataset,
     storage_datasets,
 )
@@ -133,7 +133,7 @@ def test_a_mask_is_named_with_its_place(graph: ColumnGraph) -> None:
 def test_a_table_that_exists_has_the_columns_that_it_stores(tmp_path: Path) -> None:
     write_project(tmp_path, shop=SHOP)
     task = load_project(tmp_path).tasks[0]
-    facts = TableFacts(
+    facts = ColumnFacts(
         resolved(task, task.datasets[0]),
         {"id": "int", "note": "string", "gone": "int", "hdr__deleted": "boolean"},
         {"id": BIGINT, "note": STRING},

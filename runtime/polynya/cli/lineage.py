@@ -40,8 +40,7 @@ def lineage(
     column that no table has yet is known as far as settings name it; where the lineage of a query
     cannot be told, its columns say so.
 
-    For example: `polynya lineage sales.spending.total`, `polynya lineage shop.orders.amount
-    --impact`.
+    For example: `polynya lineage shop.orders.amount --impact`.
 
     Args:
         subject: a dataset or a column: `schema.view` or `schema.view.column`. Default: everything.
@@ -72,7 +71,7 @@ def lineage(
     at = SystemClock().now()
     match output:
         case "json":
-            text = json.dumps(data, indent=2, ensure_ascii=False)
+            text = json.dumps(data, indent=2)
         case "openlineage":
             events = [json.dumps(one) for one in job_events(graph, namespace, at)]
             text, data = "\n".join(events), {"events": list(map(json.loads, events))}
@@ -108,9 +107,12 @@ def _starts(graph: ColumnGraph, subject: str | None) -> list[Node]:
             name=shown(subject), meanings=" or ".join(shown(one) for one in sorted(found))
         )
     if not found:
-        known = [f"{name}.{one.name}" for name in names for one in graph.datasets[name].columns]
-        there = [one for one in names if subject.lower().startswith(f"{one.lower()}.")]
-        near = [one for one in known if any(one.startswith(f"{name}.") for name in there)]
+        near = [
+            f"{name}.{column.name}"
+            for name in names
+            if subject.lower().startswith(f"{name.lower()}.")
+            for column in graph.datasets[name].columns
+        ]
         raise LINEAGE_SUBJECT_UNKNOWN(name=shown(subject), fix=suggest(subject, near or names))
     return next(iter(found.values()))
 

@@ -231,7 +231,7 @@ def _summary(column: GraphColumn) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class TableFacts:
+class ColumnFacts:
     """A dataset and what its table knows.
 
     `columns` are those of Current with their types, headers among them, None before there is a
@@ -244,7 +244,7 @@ class TableFacts:
     keys: tuple[str, ...] = ()
 
 
-def storage_datasets(facts: TableFacts, source: str) -> tuple[GraphDataset, GraphDataset]:
+def storage_datasets(facts: ColumnFacts, source: str) -> tuple[GraphDataset, GraphDataset]:
     """The source of a table, called `source`, and the table."""
     dataset = facts.dataset
     name = dataset.relations.current
@@ -381,12 +381,17 @@ def _of_header(dataset: ResolvedDataset, column: str, source: str) -> ColumnOrig
 
 
 def derived_dataset(
-    facts: TableFacts,
+    facts: ColumnFacts,
     query: DerivedQuery,
     inputs: Mapping[str, GraphDataset],
     where: Callable[[NodePath], str],
+    *,
+    with_stored: bool = False,
 ) -> GraphDataset:
-    """A table that a query keeps over the datasets that its transform may read."""
+    """A table that a query keeps over the datasets that its transform may read.
+
+    `with_stored`: also with the columns that the table has and the query no longer gives.
+    """
     dataset = facts.dataset
     stored = dict(facts.columns or {})
     name = dataset.relations.current
@@ -399,6 +404,10 @@ def derived_dataset(
         rows, reads = not_known(why), _named(query, inputs, name)
         known = "stored" if stored else "not yet"
     headers = {one: NOTHING for one in stored if one.startswith(RESERVED_PREFIX)}
+    given = {folded(column) for column in (*columns, *headers)}
+    for column in stored if with_stored else ():
+        if folded(column) not in given:
+            columns[column] = not_known("the query no longer gives it")
     types = {folded(column): kind for column, kind in stored.items()}
     made = tuple(
         GraphColumn(column, types.get(folded(column)), origins)

@@ -11,9 +11,9 @@ from pyiceberg.table import Table
 from pyiceberg.types import IcebergType
 
 from polynya.derived.column_graph import (
+    ColumnFacts,
     ColumnGraph,
     GraphDataset,
-    TableFacts,
     derived_dataset,
     merged_source,
     mirrored_dataset,
@@ -72,7 +72,7 @@ def impacts(project: LoadedProject, catalog: Catalog) -> list[ColumnImpact]:
     since the last step of a transform.
     """
     read = _read(project, catalog)
-    before = _graph(project, [one.before for one in read])
+    before = _graph(project, [one.before for one in read], with_stored=True)
     now = _graph(project, [one.now for one in read])
     changes = [change for one in read for change in _changes(one, now)]
     found = []
@@ -98,8 +98,8 @@ class _TableRead:
     """A table of a project as its settings were when it was written, and as they are now."""
 
     task: StorageTask
-    before: TableFacts
-    now: TableFacts
+    before: ColumnFacts
+    now: ColumnFacts
     copy: CopyState | None = None
     #: The types that columns had when a transform last read the table, where they are others now.
     seen: Mapping[str, str] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def _read(project: LoadedProject, catalog: Catalog | None) -> list[_TableRead]:
     for task, entry in entries:
         copy = copies.get(entry.name)
         if entry.table is None or copy is None:
-            facts = TableFacts(entry.dataset)
+            facts = ColumnFacts(entry.dataset)
             read.append(_TableRead(task, facts, facts))
             continue
         former = shown_before(entry.dataset, copy.settings)
@@ -191,13 +191,17 @@ def _changes(read: _TableRead, now: ColumnGraph) -> Iterator[ColumnChange]:
                 yield ColumnChange(name, column, f"{kind} → {declared}")
 
 
-def _graph(project: LoadedProject, tables: Sequence[TableFacts]) -> ColumnGraph:
+def _graph(
+    project: LoadedProject, tables: Sequence[ColumnFacts], *, with_stored: bool = False
+) -> ColumnGraph:
     tasks = {task.name: task for task in project.tasks}
     datasets: dict[str, GraphDataset] = {}
     for facts in tables:
         task = tasks[facts.dataset.task]
         if isinstance(task, DerivedTask):
-            made: tuple[GraphDataset, ...] = (_derived(project, task, facts, datasets),)
+            made: tuple[GraphDataset, ...] = (
+                _derived(project, task, facts, datasets, with_stored=with_stored),
+            )
         else:
             source, table = storage_datasets(facts, source_name(task, facts.dataset))
             made = merged_source(datasets.get(source.name), source), table
@@ -223,20 +227,22 @@ def _entries(task: StorageTask, catalog: Catalog | None) -> Iterator[ProjectTabl
     yield from found
 
 
-def _facts(table: Table, dataset: ResolvedDataset, copy: CopyState) -> TableFacts:
+def _facts(table: Table, dataset: ResolvedDataset, copy: CopyState) -> ColumnFacts:
     columns = columns_of(dataset, inspect.shape(table, dataset), dataset.relations.view)
     if not columns:
-        return TableFacts(dataset)
+        return ColumnFacts(dataset)
     types = {name: str(kind) for name, kind in columns.items()}
     met = {name: parse_type(text) for name, text in copy.columns.of_source.items()}
-    return TableFacts(dataset, types, met, tuple(copy.columns.keys))
+    return ColumnFacts(dataset, types, met, tuple(copy.columns.keys))
 
 
 def _derived(
     project: LoadedProject,
     task: DerivedTask,
-    facts: TableFacts,
+    facts: ColumnFacts,
     datasets: Mapping[str, GraphDataset],
+    *,
+    with_stored: bool,
 ) -> GraphDataset:
     query = task.query_of(facts.dataset.name)
     reads = {read.name for read in task.reads}
@@ -249,7 +255,7 @@ def _derived(
     def where(path: NodePath) -> str:
         return project.where(task.name, *query.path, *path)
 
-    return derived_dataset(facts, query, inputs, where)
+    return derived_dataset(facts, query, inputs, where, with_stored=with_stored)
 
 
 def _mirrored(
