@@ -16,6 +16,7 @@ from polynya.model.config.dataset import recorded
 from polynya.model.config.task import resolved
 from polynya.model.loader import load_project
 from tests.lake.warehouse.tables import catalog_in
+from tests.mirror.test_settings import ACCOUNT, MIRROR
 from tests.projects import USERS, write_project
 
 SALES = """\
@@ -132,6 +133,47 @@ def test_an_unknown_name_is_answered_with_the_nearest(
     message = capsys.readouterr().err
     assert "POLYNYA-TRF-090" in message
     assert "did you mean `sales.cities.points`?" in message
+
+
+def test_a_name_that_two_schemas_have_needs_its_schema(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "tasks" / "crm.yml").write_text(
+        USERS.replace("name: users\nschema: shop", "name: crm\nschema: crm")
+    )
+
+    assert main(["lineage", "users.userId", "-p", str(folder)]) == 2
+
+    message = capsys.readouterr().err
+    assert "POLYNYA-TRF-091" in message
+    assert "`crm.users.userId` or `shop.users.userId`" in message
+
+
+def test_events_of_a_column_have_all_columns_of_its_datasets(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(capsys, folder, "sales.cities.points", "-o", "openlineage").splitlines()
+
+    cities = json.loads(lines[-1])["outputs"][0]
+    assert [one["name"] for one in cities["facets"]["schema"]["fields"]] == [
+        "city", "points", "people",
+    ]  # fmt: skip
+
+
+def test_a_mirror_shows_the_columns_of_its_task(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror = MIRROR.replace("name: sales", "name: outside")
+    (folder / "tasks" / "outside.yml").write_text(f"{mirror}views: {{prefix: x_}}\n")
+    (folder / "connections").mkdir()
+    (folder / "connections" / "sf.yml").write_text(ACCOUNT)
+
+    text = shown(capsys, folder, "shop.users.name", "--impact")
+
+    assert text == (
+        "shop.users.name\n├── sales.people.name  (not made yet)  identity\n"
+        "└── outside/x_users.name  identity\n"
+    )
 
 
 def impacts(capsys: pytest.CaptureFixture[str], folder: Path) -> list[dict[str, object]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from cyclopts import Parameter
 
@@ -62,7 +62,7 @@ def lineage(
         graph = whole
     else:
         graph = whole.downstream(starts) if impact else whole.upstream(starts)
-    data = {
+    data: dict[str, Any] = {
         "subject": subject,
         "direction": "downstream" if impact else "upstream",
         "datasets": graph.facts(),
@@ -73,8 +73,13 @@ def lineage(
         case "json":
             text = json.dumps(data, indent=2)
         case "openlineage":
-            events = [json.dumps(one) for one in job_events(graph, namespace, at)]
-            text, data = "\n".join(events), {"events": list(map(json.loads, events))}
+            # Whole datasets: a server takes the columns of an event for all that there are.
+            events = [
+                event
+                for event in job_events(whole, namespace, at)
+                if any(one["name"] in graph.datasets for one in event["outputs"])
+            ]
+            text, data = "\n".join(map(json.dumps, events)), {"events": events}
         case "svg":
             boxes = graph.drawn()
             title = subject or project.project.name
@@ -92,7 +97,8 @@ def _starts(graph: ColumnGraph, subject: str | None) -> list[Node]:
     found: dict[str, list[Node]] = {}
     for name in names:
         # `orders` and `orders.amount` where one schema has it.
-        for known in dict.fromkeys((name, name.rpartition(".")[2])):
+        is_table = graph.datasets[name].kind in {"table", "transform"}
+        for known in (name, name.rpartition(".")[2]) if is_table else (name,):
             if subject.lower() == known.lower():
                 found[name] = _all_of(graph, name)
             elif subject.lower().startswith(f"{known.lower()}."):
