@@ -164,6 +164,30 @@ def test_a_query_over_columns_that_are_not_known_yet_says_so(graph: ColumnGraph)
     assert lost.reads == ("shop.orders",)
 
 
+def test_a_query_of_many_conditions_is_told_or_unknown(tmp_path: Path) -> None:
+    condition = " AND ".join(["amount > 1"] * 700)
+    sales = f"{SALES.partition('  - name: lost')[0]}  - name: deep\n    keys: [id]\n"
+    sales += f"    sql: SELECT id FROM orders WHERE {condition}\n"
+    write_project(tmp_path, shop=SHOP, sales=sales)
+
+    deep = project_graph(load_project(tmp_path), None).datasets["sales.deep"]
+
+    assert deep.rows.unknown or "shop.orders.amount" in {
+        f"{one}.{two}" for one, two in deep.rows.inputs
+    }
+
+
+def test_a_table_with_a_wrong_expression_is_unknown_and_stops_no_other(tmp_path: Path) -> None:
+    wrong = SHOP.replace("lower(contact)", "lower(contact").replace("status <>", "status <> <>")
+    write_project(tmp_path, shop=wrong)
+
+    graph = project_graph(load_project(tmp_path), None)
+
+    assert graph.datasets["shop.users"].rows.unknown
+    assert graph.datasets["shop.orders"].rows.unknown
+    assert inputs(graph, "shop.lines", "sku")
+
+
 def test_upstream_has_what_makes_a_column_and_what_decides_its_rows(graph: ColumnGraph) -> None:
     found = graph.upstream([("top.best", "grade")])
 

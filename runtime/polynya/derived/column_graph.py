@@ -258,8 +258,8 @@ def storage_datasets(facts: ColumnFacts, source: str) -> tuple[GraphDataset, Gra
         if not facts.of_source:
             made = _surely_made(made, ruled.dataset, met, source)
         rows = _rows_of(ruled.dataset, facts.keys or dataset.events.keys, made, source)
-    except PolynyaError as error:
-        ruled, made, rows = ResolvedRules(dataset), {}, not_known(error.message)
+    except (PolynyaError, RecursionError) as error:
+        ruled, made, rows = ResolvedRules(dataset), {}, not_known(_message(error))
     types = {column: str(kind) for column, kind in ruled.dataset.events.columns.items()}
     if facts.columns is not None:
         known: ColumnsKnown = "stored"
@@ -273,7 +273,7 @@ def storage_datasets(facts: ColumnFacts, source: str) -> tuple[GraphDataset, Gra
         GraphColumn(
             column,
             types.get(column),
-            made[column] if column in made else _of_header(dataset, column, source),
+            made[column] if column in made else _not_made(dataset, column, source, rows),
             ruled.masks[column].place if column in ruled.masks else None,
         )
         for column in names
@@ -365,8 +365,12 @@ def _rows_of(
     return rows
 
 
-def _of_header(dataset: ResolvedDataset, column: str, source: str) -> ColumnOrigins:
+def _not_made(
+    dataset: ResolvedDataset, column: str, source: str, rows: ColumnOrigins
+) -> ColumnOrigins:
     """What a column of Current that no expression makes is made of."""
+    if rows.unknown:
+        return ColumnOrigins(unknown=rows.unknown)
     events = dataset.events
     if column == FROM_TIMESTAMP and events.timestamp is not None:
         return origin_of(source, events.timestamp).through(LineageKind.TRANSFORMATION)
@@ -398,7 +402,7 @@ def derived_dataset(
     try:
         columns, rows, reads = _of_query(query, inputs, where, name)
         known: ColumnsKnown = "stored" if facts.columns is not None else "declared"
-    except (PolynyaError, ConfigErrors) as error:
+    except (PolynyaError, RecursionError) as error:
         why = _why(error, query, inputs, name)
         columns = {column: not_known(why) for column in stored or dataset.events.keys}
         rows, reads = not_known(why), _named(query, inputs, name)
@@ -466,8 +470,13 @@ def _why(
     waits = [one.name for one in read if one.known != "stored"]
     if waits:
         return f"the columns of {', '.join(map(shown, waits))} are not known yet"
-    first = error.errors[0] if isinstance(error, ConfigErrors) else error
-    return first.message if isinstance(first, PolynyaError) else str(first)
+    return _message(error)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, ConfigErrors):
+        error = error.errors[0]
+    return error.message if isinstance(error, PolynyaError) else "it has too many levels"
 
 
 def mirrored_dataset(mirror: str, view: str, table: GraphDataset) -> GraphDataset:
