@@ -150,6 +150,25 @@ def test_a_table_that_exists_has_the_columns_that_it_stores(tmp_path: Path) -> N
     assert not deleted.origins.unknown
 
 
+def test_a_key_that_a_rule_renames_is_unknown_before_the_first_record(tmp_path: Path) -> None:
+    shop = (
+        SHOP.partition("rules:")[0]
+        .replace("keys: [id]", "keys: [c_id]", 1)
+        .replace("columns: {id: int, user_id: int, amount: int}", "columns: {amount: int}")
+    )
+    rules = "rules: [{prefix: c_}, {when: {column: nothing}, mask: redact}]\n"
+    write_project(tmp_path, shop=shop.partition("  - name: users")[0] + rules)
+
+    graph = project_graph(load_project(tmp_path), None)
+
+    key = graph.datasets["shop.orders"].find("c_id")
+    assert key is not None
+    assert key.origins.unknown
+    assert graph.datasets["shop.orders"].rows.unknown
+    assert inputs(graph, "shop.orders", "c_amount") == {"in/orders/*.amount": "IDENTITY"}
+    assert graph.datasets["in/orders/*"].find("nothing") is None
+
+
 def test_a_transform_reads_sql_and_flows_through_other_transforms(graph: ColumnGraph) -> None:
     assert inputs(graph, "sales.spending", "total") == {"shop.orders.amount": "AGGREGATION"}
     assert inputs(graph, "top.best", "grade") == {"sales.spending.grade": "IDENTITY"}

@@ -256,7 +256,7 @@ def storage_datasets(facts: ColumnFacts, source: str) -> tuple[GraphDataset, Gra
             for column, text, path in columns_after(ruled, met)
         }
         if not facts.of_source:
-            made = _surely_made(made, ruled.dataset, met, source)
+            made = _surely_made(made, dataset, met, source)
         rows = _rows_of(ruled.dataset, facts.keys or dataset.events.keys, made, source)
     except (PolynyaError, RecursionError) as error:
         ruled, made, rows = ResolvedRules(dataset), {}, not_known(_message(error))
@@ -281,7 +281,12 @@ def storage_datasets(facts: ColumnFacts, source: str) -> tuple[GraphDataset, Gra
     table = GraphDataset(name, "table", dataset.task, columns, rows, (source,), known)
     used = {column for origins in (rows, *made.values()) for _, column in origins.inputs}
     used |= {column for one in columns for _, column in one.origins.inputs}
-    listed = {**met, **dict.fromkeys(sorted(used - met.keys()), Void())}
+    # What only a rule names may not be there.
+    there = {
+        one: kind for one, kind in met.items()
+        if facts.of_source or one in used or not isinstance(kind, Void)
+    }  # fmt: skip
+    listed = {**there, **dict.fromkeys(sorted(used - there.keys()), Void())}
     sources = tuple(
         GraphColumn(column, None if isinstance(kind, Void) else str(kind))
         for column, kind in listed.items()
@@ -308,7 +313,7 @@ def _surely_made(
     source: str,
 ) -> dict[str, ColumnOrigins]:
     """Without the columns that only a rule names: the source may not have them."""
-    kept = {*dataset.events.keys, *(one for one in dataset.mapping.names if one not in named)}
+    kept = {*dataset.events.keys, *dataset.mapping.names}
     doubtful = {(source, one) for one, kind in named.items() if isinstance(kind, Void)}
     return {
         column: origins
@@ -359,7 +364,8 @@ def _rows_of(
         rows |= made.get(kept.retention.column, NOTHING).through(LineageKind.FILTER)
     if kept.mode != "append_only":
         for key in keys:
-            rows |= made.get(key, origin_of(source, key)).through(LineageKind.GROUP_BY)
+            origins = made[key] if key in made else _of_unmet_key(dataset, key, source)
+            rows |= origins.through(LineageKind.GROUP_BY)
         for column in events.sequence_by if keys else ():
             rows |= origin_of(source, column).through(LineageKind.SORT)
     return rows
@@ -380,8 +386,15 @@ def _not_made(
     if column.startswith(RESERVED_PREFIX):
         return NOTHING
     if column in events.keys:
-        return origin_of(source, column)
+        return _of_unmet_key(dataset, column, source)
     return not_known("no column of the source gives it now")
+
+
+def _of_unmet_key(dataset: ResolvedDataset, key: str, source: str) -> ColumnOrigins:
+    """The column of the source that a key is, before any record has told its columns."""
+    if any(rule.gives_name for rule in dataset.mapping.rules):
+        return not_known("rules rename columns, and no record has told which one this is")
+    return origin_of(source, key)
 
 
 def derived_dataset(
