@@ -172,7 +172,7 @@ def test_a_mirror_shows_the_columns_of_its_task(
 
     assert text == (
         "shop.users.name\n├── sales.people.name  (not made yet)  identity\n"
-        "└── outside/x_users.name  identity\n"
+        "└── outside:x_users.name  identity\n"
     )
 
 

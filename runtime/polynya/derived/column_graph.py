@@ -66,7 +66,7 @@ class GraphDataset:
     """A dataset with its columns, and what decides its rows.
 
     Attributes:
-        name: `schema.view` of a table, `folder/what` of a source, `mirror/view` of a mirror.
+        name: `schema.view` of a table, `folder/what` of a source, `mirror:view` of a mirror.
         kind: what it is.
         task: the task that makes it; of a source the one that reads it.
         columns: in their order; of a selection only those that it takes.
@@ -497,5 +497,5 @@ def mirrored_dataset(mirror: str, view: str, table: GraphDataset) -> GraphDatase
     columns = tuple(
         GraphColumn(one.name, one.type, origin_of(table.name, one.name)) for one in table.columns
     )
-    name = f"{mirror}/{view}"
+    name = f"{mirror}:{view}"
     return GraphDataset(name, "mirror", mirror, columns, NOTHING, (table.name,), table.known)
