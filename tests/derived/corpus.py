@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot import exp
 
 from polynya.derived.affected import FullPlan, IncrementalPlan, Plan, analyse
+from polynya.derived.lineage import QueryLineage, lineage_of
 from polynya.derived.schema import DerivedInput
 from polynya.derived.statement import parse
 
@@ -49,6 +50,7 @@ class Query:
     benchmark: str
     number: int
     plan: Plan
+    lineage: QueryLineage
 
 
 def queries(extensions: str) -> Iterator[Query]:
@@ -65,7 +67,7 @@ def queries(extensions: str) -> Iterator[Query]:
         inputs = dict(_inputs(extension, columns))
         for number, text, *_ in texts:
             statement = parse(view_of(text), inputs, f"{extension}-{number}.sql")
-            yield Query(benchmark, number, analyse(statement))
+            yield Query(benchmark, number, analyse(statement), lineage_of(statement))
 
 
 def _inputs(task: str, columns: list[tuple[str, str, str]]) -> Iterator[tuple[str, DerivedInput]]:

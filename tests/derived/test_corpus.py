@@ -20,3 +20,14 @@ def test_the_page_has_what_the_analysis_says_of_every_query() -> None:
     page = (ROOT / PAGE).read_text("utf-8")
     assert len(found) == 22 + 99
     assert page.partition(BEGIN)[2].partition(END)[0] == table(found)
+
+
+@pytest.mark.slow
+def test_the_lineage_of_every_query_is_known() -> None:
+    folder = extensions()
+    if folder is None:
+        absent("the extensions tpch and tpcds of DuckDB")
+
+    for query in queries(folder):
+        found = (query.lineage.rows, *query.lineage.columns.values())
+        assert not any(one.unknown for one in found), (query.benchmark, query.number)
