@@ -242,6 +242,21 @@ def test_plan_names_what_the_source_has_changed_since_the_last_step(
     assert impact["columns"] == ["points"]
 
 
+def test_an_error_is_said_of_the_change_that_makes_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "tasks" / "users.yml").write_text(
+        USERS + "    except_columns: [city]\n    columns: {points: bigint}\n"
+    )
+
+    fails = {
+        one["changed"]["column"]: one["fails"]  # type: ignore[index]
+        for one in impacts(capsys, folder)
+    }
+
+    assert fails == {"city": "no column is called `city`", "points": None}
+
+
 def test_plan_names_transforms_over_a_query_that_lost_a_column(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,11 +42,15 @@ def project_graph(project: LoadedProject, catalog: Catalog | None) -> ColumnGrap
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A column of a table that goes or gets another type; `what` says which."""
+    """A column of a table that goes or gets another type; `what` says which.
+
+    `is_gone`: queries can no longer name it.
+    """
 
     dataset: str
     column: str
     what: str
+    is_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,8 @@ def impacts(project: LoadedProject, catalog: Catalog) -> list[ColumnImpact]:
             if dataset.kind != "transform" or dataset.name == change.dataset:
                 continue
             after = now.datasets[dataset.name].rows.unknown
-            fails = after and not before.datasets[dataset.name].rows.unknown
+            was_known = not before.datasets[dataset.name].rows.unknown
+            fails = change.is_gone and was_known and after
             columns = tuple(column.name for column in dataset.columns)
             rows = bool(dataset.rows.inputs)
             found.append(
@@ -177,9 +182,9 @@ def _changes(read: _TableRead, now: ColumnGraph) -> Iterator[ColumnChange]:
     for column, kind in stored.items():
         made = graph.find(column)
         if column not in shown:
-            yield ColumnChange(name, column, "the view no longer has it")
+            yield ColumnChange(name, column, "the view no longer has it", is_gone=True)
         elif made is None and not graph.rows.unknown:
-            yield ColumnChange(name, column, "the query no longer has it")
+            yield ColumnChange(name, column, "the query no longer has it", is_gone=True)
         elif remade and made is not None and made.origins.unknown:
             yield ColumnChange(name, column, "later rows hold NULL in it")
         elif column in read.seen:
