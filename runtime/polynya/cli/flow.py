@@ -116,8 +116,10 @@ def derived_inputs(project: LoadedProject, task: DerivedTask) -> dict[str, Deriv
     # Start-up time: PyIceberg.
     from polynya.derived.schema import DerivedInput
     from polynya.engine.inventory import tables_of
+    from polynya.engine.project_views import ProjectViews, registered_view
     from polynya.lake.read.inspect import shape
     from polynya.lake.spark.catalog import python_catalog
+    from polynya.query.translate import NotEmbeddedError
 
     catalog = python_catalog(project.target)
     found: dict[str, DerivedInput | None] = {}
@@ -133,4 +135,15 @@ def derived_inputs(project: LoadedProject, task: DerivedTask) -> dict[str, Deriv
                 if now is not None and now.columns
                 else None
             )
+    views = ProjectViews(project)
+    for other in task.registered:
+        for dataset in other.datasets():
+            name = dataset.relations.current
+            try:
+                types = registered_view(project, views, dataset).types
+            except NotEmbeddedError:
+                found[name] = None
+                continue
+            columns = {column: str(kind) for column, kind in types.items()}
+            found[name] = DerivedInput(name, columns, dataset.table.keys)
     return found

@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
@@ -24,6 +25,7 @@ import pyarrow as pa
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.records.columnar import column_types, exact_batches, opened_parquet
 from polynya.formats.values.arrow_types import arrow_type
+from polynya.model.config.aws import AwsAccess
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.error_catalogue.registered import (
     REGISTERED_CHANGED,
@@ -31,10 +33,11 @@ from polynya.model.error_catalogue.registered import (
     REGISTERED_UNREADABLE,
 )
 from polynya.model.errors import OperationError
-from polynya.model.names import folded, shown
+from polynya.model.names import folded, parse_location, shown
 from polynya.model.promotion import storage_type, widen
 from polynya.model.types import STRING, DataType
 from polynya.store.object_store import ObjectInfo, ObjectStore
+from polynya.store.places import source_at
 
 #: Rows that are read at a time.
 _BATCH_ROWS: Final = 65_536
@@ -157,6 +160,14 @@ class ParquetFolder:
         except UNREADABLE as error:
             raise self._unreadable(f"{shown(file.path)}: {error}") from error
         return dict.fromkeys(_folders(file.path), STRING) | own
+
+
+def folder_of(dataset: RegisteredDataset, access: AwsAccess) -> ParquetFolder | None:
+    """The folder of a registered table; None for one of the catalog."""
+    if dataset.table.parquet is None:
+        return None
+    place = parse_location(dataset.table.parquet, Path.cwd(), dataset.relations.current)
+    return ParquetFolder(source_at(place, access), dataset)
 
 
 def rows_of(

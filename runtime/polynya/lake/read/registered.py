@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from polynya.lake.read.parquet_folder import (
     FileReplacedError,
     FolderVersion,
     ParquetFolder,
+    folder_of,
     rows_of,
 )
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
@@ -32,10 +32,9 @@ from polynya.model.error_catalogue.registered import (
     REGISTERED_UNREADABLE,
 )
 from polynya.model.errors import PolynyaError
-from polynya.model.names import literal, parse_location, quote, quote_path, shown
+from polynya.model.names import literal, quote, quote_path, shown
 from polynya.model.types import DataType
 from polynya.store.object_store import ObjectInfo, ObjectStore
-from polynya.store.places import source_at
 
 #: Bytes of files that one task reads, at least.
 _TASK_BYTES: Final = 64 * 1024 * 1024
@@ -77,14 +76,6 @@ def reader_of(
     """What reads a registered table. Nothing is read yet."""
     folder = folder_of(dataset, access)
     return RegisteredIceberg(spark, dataset) if folder is None else RegisteredParquet(spark, folder)
-
-
-def folder_of(dataset: RegisteredDataset, access: AwsAccess) -> ParquetFolder | None:
-    """The folder of a registered table; None for one of the catalog."""
-    if dataset.table.parquet is None:
-        return None
-    place = parse_location(dataset.table.parquet, Path.cwd(), dataset.relations.current)
-    return ParquetFolder(source_at(place, access), dataset)
 
 
 @dataclass(slots=True)
