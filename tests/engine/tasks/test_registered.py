@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
+from polynya.engine.answers import Answers, QueryEngine
 from polynya.engine.runner import run_once, units
+from polynya.lake.read.query import Statement
 from polynya.lake.spark.catalog import python_catalog
 from polynya.model.config.registered import RegisteredTask
 from polynya.model.errors import PolynyaError
@@ -188,6 +190,7 @@ def test_an_iceberg_table_of_others_is_read_at_one_snapshot(
     assert content(Path(table.location().removeprefix("file:"))) == files
 
 
+@pytest.mark.slow
 def test_a_diamond_reads_a_registered_table_as_its_other_input_has(
     lab: Lab, orders: Feed, rates: Path
 ) -> None:
@@ -209,3 +212,18 @@ def test_a_diamond_reads_a_registered_table_as_its_other_input_has(
     in_cents.follow()
     both.follow()
     assert both.current("id", "cents", "total") == [(1, 192, 206), (2, 330, 206)]
+
+
+def test_spark_and_the_embedded_engine_answer_the_same(lab: Lab, rates: Path) -> None:
+    others = Registered(lab, [{"name": "rates", "parquet": str(rates)}])
+    project = replace(load_project(lab.project, tolerant=True), registered=(others.task,))
+    statement = Statement("SELECT r.currency, CRM.rates.rate FROM crm.rates, CRM.rates AS r")
+    plain = Statement("SELECT currency, rate FROM crm.rates ORDER BY rate")
+
+    def answered(engine: QueryEngine, asked: Statement) -> list[tuple[Any, ...]]:
+        found = Answers(project, lambda: lab.spark, engine=engine).answer(asked)
+        return [tuple(row.values()) for batch in found.batches for row in batch.to_pylist()]
+
+    assert answered(QueryEngine.SPARK, plain) == [("CHF", 95), ("USD", 110)]
+    assert answered(QueryEngine.EMBEDDED, plain) == [("CHF", 95), ("USD", 110)]
+    assert len(answered(QueryEngine.SPARK, statement)) == 4
