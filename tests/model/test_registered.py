@@ -82,6 +82,15 @@ def test_a_table_that_cannot_be_is_refused_at_its_place(
     assert any(message in error and "tasks/crm.yml:5:" in error for error in errors), errors
 
 
+def test_what_reads_a_refused_table_goes_with_it(tmp_path: Path) -> None:
+    crm = CRM.replace("analytics.customers", "shop_internal.users_internal")
+    folder = write_project(tmp_path, users=USERS, crm=crm, sales=SALES.replace("QUERY", "users"))
+    project = load_project(folder, tolerant=True)
+    assert [error.code for error in project.errors] == ["POLYNYA-TRF-120"]
+    assert [task.name for task in project.works] == ["users"]
+    assert project.registered == ()
+
+
 @pytest.mark.parametrize("schema", ["shop", "SHOP"])
 def test_a_name_belongs_to_one_table(tmp_path: Path, schema: str) -> None:
     crm = CRM.replace("name: crm\n", f"name: crm\nschema: {schema}\n").replace(

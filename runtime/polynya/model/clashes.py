@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.stream_landing import StreamingLanding
@@ -60,16 +61,21 @@ def _without_own_tables(
     owners: dict[str, str],
     errors: list[ConfigError],
 ) -> list[tuple[Task | RegisteredTask, DocumentFile]]:
-    """Leave out registered tasks with a name or a table of the project; `owners` are complete."""
-    own, kept = dict(owners), []
+    """Leave out registered tasks with a name or a table of the project; `owners` are complete.
+
+    Transforms that read them, and those that read these, go with them.
+    """
+    own, left_out = dict(owners), set()
     for task, file in loaded:
-        problems = []
         if isinstance(task, RegisteredTask):
             problems = list(_registered_clashes(task, file, own, owners))
             errors.extend(located(problems, file.document, file.shown_as))
-        if not problems:
-            kept.append((task, file))
-    return kept
+            left_out |= {task.name} if problems else set()
+    for task, _ in loaded:
+        if isinstance(task, DerivedTask):
+            reads = {read.name for read in (*task.reads, *task.registered)}
+            left_out |= {task.name} if reads & left_out else set()
+    return [(task, file) for task, file in loaded if task.name not in left_out]
 
 
 def _table_clashes(

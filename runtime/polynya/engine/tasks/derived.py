@@ -240,8 +240,11 @@ class DerivedUnit:
                 return f"{name}: {keys}"
             changed[name] = keys
         share = max(
-            keys.num_rows / max(1, self._inputs[name].table.rows())
-            for name, keys in changed.items()
+            (
+                keys.num_rows / max(1, self._inputs[name].table.rows())
+                for name, keys in changed.items()
+            ),
+            default=0.0,
         )
         why = before.costs.why_whole(share) if self._query.incremental == "auto" else None
         if why is not None:
@@ -262,8 +265,7 @@ class DerivedUnit:
         """By which columns a step is restricted, or why it is not."""
         if self._query.incremental == "full":
             return FullPlan("`incremental: full`")
-        plan: Plan
-        plan = plan_of(self._parsed(), self._derived_inputs(), self._dataset.events.keys)
+        plan: Plan = plan_of(self._parsed(), self._derived_inputs(), self._dataset.events.keys)
         if self._registered and self._query.incremental == "strict":
             plan = FullPlan("it reads a registered table, whose changes are not known by key")
         if isinstance(plan, FullPlan) and self._query.incremental == "strict":

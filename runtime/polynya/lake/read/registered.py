@@ -66,7 +66,7 @@ class RegisteredReader(Protocol):
         ...
 
     def rows(self, version: int) -> DataFrame:
-        """The rows of a version that can be read."""
+        """The rows of a version that can be read. Raises OperationError."""
         ...
 
 
@@ -121,10 +121,13 @@ class RegisteredIceberg(RegisteredReader):
 
     @override
     def rows(self, version: int) -> DataFrame:
-        table = self._opened
-        if version == _EMPTY:
-            return self.spark.sql(f"SELECT * FROM {self._quoted} WHERE false")
-        return self.spark.sql(f"SELECT * FROM {table.at(version)}")
+        text = f"SELECT * FROM {self._quoted} WHERE false"
+        if version != _EMPTY:
+            text = f"SELECT * FROM {self._opened.at(version)}"
+        try:
+            return self.spark.sql(text)
+        except (PySparkException, Py4JError) as error:
+            raise _unreadable(self._name, error) from error
 
     @property
     def _opened(self) -> IcebergTable:
@@ -210,7 +213,7 @@ class _FilesOfTasks:
                 yield from rows_of(self.store, file, self.columns)
             except FileReplacedError:
                 raise RuntimeError(f"{_MARK}changed {self.table} {file.path}{_MARK}") from None
-            except UNREADABLE as error:
+            except (*UNREADABLE, PolynyaError) as error:
                 what = f"{shown(file.path)}: {error}".replace(_MARK, " ")
                 raise RuntimeError(f"{_MARK}unreadable {self.table} {what}{_MARK}") from None
 
@@ -245,13 +248,13 @@ def refuse_wrong_keys(reader: RegisteredReader, rows: DataFrame) -> None:
         f"count(DISTINCT named_struct({fields})) AS apart",
     ).first()
     shown_keys = ", ".join(map(shown, keys))
-    problem = None
+    problem = ""
     if counted["lacking"]:
         problem = f"{counted['lacking']:,} of {counted['n']:,} rows have no value in {shown_keys}"
     elif counted["apart"] != counted["n"]:
         more = counted["n"] - counted["apart"]
         problem = f"{more:,} of {counted['n']:,} rows repeat the values of another in {shown_keys}"
-    if problem is not None:
+    if problem:
         raise REGISTERED_KEYS_WRONG(where=name, table=name, problem=problem)
 
 
