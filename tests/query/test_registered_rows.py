@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from polynya.cli.doctor import registered_checks
-from polynya.engine.answers import answer_embedded, view_columns
+from polynya.engine.answers import Answers, QueryEngine, answer_embedded, view_columns
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.model.errors import PolynyaError
@@ -64,6 +64,8 @@ def test_a_folder_of_parquet_has_the_columns_of_its_files_and_of_its_folders(
     ]
     assert answered(project, "SELECT count(*) AS n FROM crm.rates") == [{"n": 2}]
     assert view_columns(project, "crm.rates") == ["day", "id", "rate"]
+    views = Answers(project, pytest.fail, engine=QueryEngine.EMBEDDED).views()
+    assert views == ["crm.customers", "crm.rates"]
 
 
 def test_an_iceberg_table_is_read_without_its_deleted_rows(project: LoadedProject) -> None:

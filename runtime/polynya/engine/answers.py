@@ -111,14 +111,15 @@ class Answers:
             self._spark.sparkContext.cancelAllJobs()
 
     def views(self) -> list[str]:
-        """`schema.view` of every view that can be read, in order."""
+        """`schema.view` of every view and registered table that can be read, in order."""
         names = published_views(self.project)
-        if names is not None:
-            return names
-        # Start-up time: pyspark.
-        from polynya.lake.read.query import view_names
+        if names is None:
+            # Start-up time: pyspark.
+            from polynya.lake.read.query import view_names
 
-        return view_names(self.spark)
+            names = view_names(self.spark)
+        registered = (one for task in self.project.registered for one in task.datasets())
+        return sorted([*names, *(one.relations.current for one in registered)])
 
     def columns(self, view: str) -> list[str]:
         """Names of the columns of a view; none where only Spark could tell and it does not run."""
