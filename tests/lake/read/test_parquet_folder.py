@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polynya.lake.read.parquet_folder import ParquetFolder
+from polynya.lake.read.parquet_folder import ParquetFolder, folder_of
+from polynya.model.config.aws import AwsAccess
 from polynya.model.config.registered import RegisteredDataset, RegisteredName, RegisteredTable
 from polynya.model.errors import OperationError
 from polynya.store.object_store import ObjectInfo
 from polynya.store.places import LocalSourceStore
+from tests.aws import REGION, aws_server, client
 
 
 def folder_at(place: Path) -> ParquetFolder:
@@ -151,3 +153,30 @@ def test_nothing_but_reading_is_asked_of_the_store(tmp_path: Path) -> None:
     folder = folder_at(tmp_path)
     folder.store = ReadOnly()  # type: ignore[assignment]
     assert rows(folder) == [{"id": 1}]
+
+
+def test_a_folder_in_s3_is_read_with_the_rights_to_list_and_read(tmp_path: Path) -> None:
+    with aws_server("partner") as endpoint:
+        s3 = client("s3", endpoint)
+        for number, day in enumerate(("2026-01-01", "2026-01-02"), 1):
+            file = write(tmp_path, f"{number}.parquet", id=[number])
+            s3.put_object(
+                Bucket="partner", Key=f"rates/day={day}/1.parquet", Body=file.read_bytes()
+            )
+        s3.put_object(Bucket="partner", Key="rates/", Body=b"")
+        s3.put_object(Bucket="partner", Key="other/1.parquet", Body=b"of somebody else")
+        table = RegisteredTable(name="rates", parquet="s3://partner/rates")
+        dataset = RegisteredDataset("crm", RegisteredName("crm", "rates"), table)
+        folder = folder_of(dataset, AwsAccess(region=REGION, endpoint=endpoint))
+        assert folder is not None
+
+        assert rows(folder) == [
+            {"day": "2026-01-01", "id": 1}, {"day": "2026-01-02", "id": 2}
+        ]  # fmt: skip
+        version = folder.newest()
+        replaced = write(tmp_path, "3.parquet", id=[3]).read_bytes()
+        s3.put_object(Bucket="partner", Key="rates/day=2026-01-02/1.parquet", Body=replaced)
+        with pytest.raises(OperationError, match="replaced or removed"):
+            list(folder.batches(version))
+        assert folder.newest().number != version.number
+        assert [one["id"] for one in rows(folder)] == [1, 3]
