@@ -253,9 +253,9 @@ class DerivedUnit:
             name: views.of(text) if changed[name].num_rows else now[name]
             for name, text in self._views(before.inputs).items()
         }
-        nothing = pa.table({})
+        changed |= self._registered.unchanged()
         states = {
-            name: InputStates(old.get(name, view), view, changed.get(name, nothing))
+            name: InputStates(old.get(name, view), view, changed[name])
             for name, view in now.items()
         }
         keys = affected_keys(views, plan, states)

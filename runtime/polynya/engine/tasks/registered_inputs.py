@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import pyarrow as pa
+
 from polynya.derived.schema import DerivedInput
 from polynya.engine.context import EngineContext
+from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.read.registered import RegisteredReader, reader_of, refuse_wrong_keys
 from polynya.lake.spark.api import DataFrame
 from polynya.model.config.registered import RegisteredDataset
+from polynya.model.types import parse_type
 
 #: Looks take at most this share of the time: a listing of a large folder is many requests.
 _LOOKS: Final = 0.05
@@ -98,6 +102,16 @@ class RegisteredInputs:
             name: DerivedInput(name, self._columns_of(name), self._readers[name].dataset.table.keys)
             for name in self._chosen
         }
+
+    def unchanged(self) -> dict[str, pa.Table]:
+        """No key of each, in the columns of its key: none of its rows changed."""
+        nothing: dict[str, pa.Table] = {}
+        for name, table in self.described().items():
+            columns = table.keys or tuple(table.columns)[:1]
+            nothing[name] = pa.schema(
+                [pa.field(one, arrow_type(parse_type(table.columns[one]))) for one in columns]
+            ).empty_table()
+        return nothing
 
     def texts(self) -> dict[str, str]:
         """What the result depends on besides their rows."""
