@@ -73,7 +73,7 @@ def _without_own_tables(
             left_out |= {task.name} if problems else set()
     for task, _ in loaded:
         if isinstance(task, DerivedTask):
-            reads = {read.name for read in (*task.reads, *task.registered)}
+            reads = {read.name for read in task.reads} | {read.name for read in task.registered}
             left_out |= {task.name} if reads & left_out else set()
     return [(task, file) for task, file in loaded if task.name not in left_out]
 
