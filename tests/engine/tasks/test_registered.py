@@ -17,7 +17,10 @@ from pyiceberg.table import Table
 from polynya.engine.answers import Answers, QueryEngine
 from polynya.engine.runner import run_once, units
 from polynya.lake.read.query import Statement
+from polynya.lake.read.registered import reader_of, task_error
+from polynya.lake.spark.api import DataFrame, PySparkException
 from polynya.lake.spark.catalog import python_catalog
+from polynya.model.config.aws import AwsAccess
 from polynya.model.config.registered import RegisteredTask
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import load_project
@@ -227,3 +230,25 @@ def test_spark_and_the_embedded_engine_answer_the_same(lab: Lab, rates: Path) ->
     assert answered(QueryEngine.SPARK, plain) == [("CHF", 95), ("USD", 110)]
     assert answered(QueryEngine.EMBEDDED, plain) == [("CHF", 95), ("USD", 110)]
     assert len(answered(QueryEngine.SPARK, statement)) == 4
+
+
+def test_a_task_says_which_file_it_could_not_read(lab: Lab, rates: Path) -> None:
+    (dataset,) = Registered(lab, [{"name": "rates", "parquet": str(rates)}]).task.datasets()
+    reader = reader_of(lab.spark, dataset, AwsAccess())
+
+    listed = reader.rows(reader.newest())
+    write(rates / "1.parquet", [("CHF", 7)])
+    assert said_of(listed) == ("POLYNYA-TRF-124", "crm.rates")
+
+    too_fine = pa.table({"at": pa.array([1], pa.timestamp("ns"))})
+    pq.write_table(too_fine, rates / "1.parquet")
+    assert said_of(reader.rows(reader.newest())) == ("POLYNYA-TRF-122", "crm.rates")
+
+
+def said_of(rows: DataFrame) -> tuple[str, str | None]:
+    """Code and place of the error of rows that cannot be read."""
+    with pytest.raises(PySparkException) as failed:
+        rows.collect()
+    said = task_error(failed.value)
+    assert said is not None
+    return said.code, said.where
