@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -10,9 +11,12 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from polynya.cli.doctor import registered_checks
+from polynya.cli.steps import step_plan
+from polynya.derived.plans import OF_REGISTERED, IncrementalPlan
 from polynya.engine.answers import Answers, QueryEngine, answer_embedded, view_columns
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import catalog_file
+from polynya.model.config.derived import DerivedTask
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject, load_project
 from tests.projects import write_project
@@ -23,14 +27,23 @@ kind: registered
 name: crm
 tables:
   - {name: rates, parquet: rates}
-  - {name: customers, iceberg: analytics.customers}
+  - {name: customers, iceberg: analytics.customers, keys: [id]}
+"""
+SALES = """\
+apiVersion: polynya/v1
+kind: transform
+name: sales
+from: [crm]
+datasets:
+  - {name: whole, sql: "SELECT id, rate FROM rates", keys: [id], incremental: strict}
+  - {name: keyed, sql: "SELECT id, city FROM customers", keys: [id]}
 """
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> LoadedProject:
     """A project with a folder of Parquet and an Iceberg table that others write."""
-    loaded = load_project(write_project(tmp_path, crm=CRM))
+    loaded = load_project(write_project(tmp_path, crm=CRM, sales=SALES))
     for number, (day, rate) in enumerate((("2026-01-01", 95), ("2026-01-02", 96)), 1):
         folder = tmp_path / "rates" / f"day={day}"
         folder.mkdir(parents=True)
@@ -98,3 +111,16 @@ def test_doctor_says_what_it_finds_of_each_table(project: LoadedProject) -> None
     (damaged, _) = registered_checks(project)
     assert damaged.status == "fail"
     assert "x.parquet" in damaged.detail
+
+
+def test_plan_tells_how_a_step_over_registered_tables_is_restricted(project: LoadedProject) -> None:
+    (task,) = project.tasks
+    assert isinstance(task, DerivedTask)
+    assert step_plan(project, task, "whole") is OF_REGISTERED
+    keyed = step_plan(project, task, "keyed")
+    assert isinstance(keyed, IncrementalPlan)
+    assert keyed.columns == ("id",)
+
+    shutil.rmtree(project.directory / "rates")
+    assert step_plan(project, task, "whole") is None
+    assert isinstance(step_plan(project, task, "keyed"), IncrementalPlan)

@@ -16,6 +16,7 @@ from polynya.model.documents.problems import suggest
 from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.flows import FLOW_TABLE_EMPTY
+from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 
@@ -141,7 +142,8 @@ def derived_inputs(project: LoadedProject, task: DerivedTask) -> dict[str, Deriv
             name = dataset.relations.current
             try:
                 types = registered_view(project, views, dataset).types
-            except NotEmbeddedError:
+            except (NotEmbeddedError, PolynyaError):
+                # `doctor` and the step say what is wrong with it; other tables are known.
                 found[name] = None
                 continue
             columns = {column: str(kind) for column, kind in types.items()}

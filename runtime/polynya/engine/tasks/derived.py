@@ -21,7 +21,7 @@ import pyarrow as pa
 from polynya.derived.affected import plan_of
 from polynya.derived.flow import compile_flow, tables_read
 from polynya.derived.inputs import QueryInput, dataset_named
-from polynya.derived.plans import FullPlan, Plan
+from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan
 from polynya.derived.schema import DerivedInput
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
@@ -267,7 +267,7 @@ class DerivedUnit:
             return FullPlan("`incremental: full`")
         plan: Plan = plan_of(self._parsed(), self._derived_inputs(), self._dataset.events.keys)
         if self._registered and self._query.incremental == "strict":
-            plan = FullPlan("it reads a registered table, whose changes are not known by key")
+            plan = OF_REGISTERED
         if isinstance(plan, FullPlan) and self._query.incremental == "strict":
             raise QUERY_NOT_INCREMENTAL(where=self._name, reason=plan.reason)
         return plan
