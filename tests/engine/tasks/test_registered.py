@@ -125,6 +125,7 @@ def test_a_folder_of_parquet_is_followed_and_never_written(
     assert in_cents.current("id", "cents") == [(1, 192), (2, 333), (3, 111), (4, 100)]
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_folder_stops_only_the_transforms_that_read_it(
     lab: Lab, orders: Feed, rates: Path
 ) -> None:
