@@ -152,6 +152,11 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/cli/test_serve.py",
         ),
     ),
+    "S15": Item(
+        "a folder that others write lets a step read a file outside of it or a deleted row, or is "
+        "written",
+        ("tests/lake/read/test_parquet_folder.py",),
+    ),
 }
 
 

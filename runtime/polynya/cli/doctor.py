@@ -20,6 +20,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.tables import tell_adopted
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.derived import DerivedTask
+from polynya.model.config.registered import RegisteredDataset
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.errors import ConfigErrors, PolynyaError
@@ -140,6 +141,25 @@ def capture_checks(project: LoadedProject) -> Iterator[Check]:
         yield guarded(f"connection {name}", partial(check_connection, project, name))
 
 
+def registered_checks(project: LoadedProject) -> Iterator[Check]:
+    """Whether the tables that others maintain are there; nothing of a project without one."""
+    for task in project.registered:
+        for dataset in task.datasets():
+            name = f"registered {dataset.relations.current}"
+            yield guarded(name, partial(_registered, name, project, dataset))
+
+
+def _registered(name: str, project: LoadedProject, dataset: RegisteredDataset) -> Check:
+    # Start-up time: PyIceberg.
+    from polynya.engine.project_views import ProjectViews, registered_view
+    from polynya.query.translate import NotEmbeddedError
+
+    try:
+        return Check(name, "ok", registered_view(project, ProjectViews(project), dataset).summary)
+    except NotEmbeddedError as error:
+        return Check(name, "warn", f"only a run can tell: {error}", "`polynya run --once`")
+
+
 def _engine(project: LoadedProject) -> Check:
     # Start-up time: the lake room.
     from polynya.lake.spark.jars import DEBEZIUM, jar_paths
@@ -239,6 +259,7 @@ def _checks(
     if usable and not project.target.on_glue and _has_tables(project):
         yield guarded("other engines", partial(tables_check, project))
     yield from capture_checks(project)
+    yield from registered_checks(project)
     yield from connection_checks(project, servers_only=True)
     if project.target.rest is not None:
         # Start-up time: most projects have no such catalog.

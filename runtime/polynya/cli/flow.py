@@ -16,6 +16,7 @@ from polynya.model.documents.problems import suggest
 from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.flows import FLOW_TABLE_EMPTY
+from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 
@@ -116,8 +117,10 @@ def derived_inputs(project: LoadedProject, task: DerivedTask) -> dict[str, Deriv
     # Start-up time: PyIceberg.
     from polynya.derived.schema import DerivedInput
     from polynya.engine.inventory import tables_of
+    from polynya.engine.project_views import ProjectViews, registered_view
     from polynya.lake.read.inspect import shape
     from polynya.lake.spark.catalog import python_catalog
+    from polynya.query.translate import NotEmbeddedError
 
     catalog = python_catalog(project.target)
     found: dict[str, DerivedInput | None] = {}
@@ -133,4 +136,16 @@ def derived_inputs(project: LoadedProject, task: DerivedTask) -> dict[str, Deriv
                 if now is not None and now.columns
                 else None
             )
+    views = ProjectViews(project)
+    for other in task.registered:
+        for dataset in other.datasets():
+            name = dataset.relations.current
+            try:
+                types = registered_view(project, views, dataset).types
+            except (NotEmbeddedError, PolynyaError):
+                # `doctor` and the step say what is wrong with it; other tables are known.
+                found[name] = None
+                continue
+            columns = {column: str(kind) for column, kind in types.items()}
+            found[name] = DerivedInput(name, columns, dataset.table.keys)
     return found

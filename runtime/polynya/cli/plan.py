@@ -57,7 +57,7 @@ def validate(*, origins: bool = False, reach: bool = False, context: Context) ->
     for check in connection_checks(project, servers_only=False) if reach else ():
         say_check(context, check)
         failed = failed or (check.exit_code if check.status == "fail" else 0)
-    if not project.works and not errors:
+    if not (project.works or project.registered or errors):
         context.output.warning("the project has no tasks; add files to `tasks/`")
     declared = sum(1 for _ in project.datasets())
     context.output.result(

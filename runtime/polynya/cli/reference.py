@@ -21,6 +21,7 @@ from polynya.model.config.bindings import Bindings
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.derived import TransformTask
 from polynya.model.config.mirror import MirrorTask
+from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.target import Project
@@ -143,6 +144,8 @@ def task_page() -> str:
     lines += ["## `tasks/*.yml`, `kind: transform`\n"]
     lines += _sections(TransformTask, "task.v1.json", shown)
     shown |= set(schema_of(TransformTask, "task.v1.json").get("$defs", {}))
+    lines += ["## `tasks/*.yml`, `kind: registered`\n"]
+    lines += _sections(RegisteredTask, "task.v1.json", shown)
     lines += ["## `tasks/*.yml`, `kind: mirror`\n"]
     lines += _sections(MirrorTask, "task.v1.json", shown)
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polynya.cli.flow import compiled, derived_inputs
 from polynya.derived.affected import plan_of
-from polynya.derived.plans import FullPlan, Plan
+from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan
 from polynya.derived.tables import parsed_query
 from polynya.lake.spark.catalog import has_tables
 from polynya.model.config.derived import DerivedTask
@@ -36,5 +36,8 @@ def step_plan(project: LoadedProject, task: DerivedTask, dataset: str) -> Plan |
         if len(found) != 1 or found[0] is None:
             return None
         inputs[name] = found[0]
+    registered = {one.relations.current for read in task.registered for one in read.datasets()}
+    if query.incremental == "strict" and registered & {table.name for table in inputs.values()}:
+        return OF_REGISTERED
     (keys,) = (one.keys for one in task.datasets if one.name == dataset)
     return plan_of(parsed, inputs, keys or ())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from polynya.derived.flow import tables_read
 from polynya.derived.tables import parsed_query
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
+from polynya.model.config.registered import RegisteredDataset
 from polynya.model.config.task import resolved
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN
@@ -16,10 +18,13 @@ from polynya.model.formats import rules_of
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 
+#: A table that a query may read: one of the project, or one that others maintain.
+QueryInput: TypeAlias = ResolvedDataset | RegisteredDataset
+
 
 def dataset_named(
-    name: str, datasets: Iterable[ResolvedDataset], *, where: str, may_grow: bool
-) -> ResolvedDataset | None:
+    name: str, datasets: Iterable[QueryInput], *, where: str, may_grow: bool
+) -> QueryInput | None:
     """The dataset that a query calls `name`: `schema.table`, or `table` where one alone has it.
 
     `datasets` are those of the tasks that the query may read. None for a name that nothing has yet
@@ -57,7 +62,10 @@ def query_errors(project: LoadedProject) -> list[ConfigError]:
 
 def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
     finds_more = any(rules_of(read.landing.format).finds_tables for read in task.reads)
-    declared = [resolved(read, dataset) for read in task.reads for dataset in read.datasets]
+    declared: list[QueryInput] = [
+        resolved(read, dataset) for read in task.reads for dataset in read.datasets
+    ]
+    declared += [dataset for read in task.registered for dataset in read.datasets()]
     for query in task.queries.values():
         place = project.where(task.name, *query.path)
         if query.flow:
@@ -79,7 +87,7 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
 
 
 def _unknown_table(
-    name: str, declared: Sequence[ResolvedDataset], place: str, *, finds_more: bool
+    name: str, declared: Sequence[QueryInput], place: str, *, finds_more: bool
 ) -> Iterator[ConfigError]:
     """The error of a table that a flow names; its columns are known once the table exists."""
     try:

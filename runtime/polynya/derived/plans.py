@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
@@ -39,3 +39,6 @@ class IncrementalPlan:
 
 
 Plan: TypeAlias = IncrementalPlan | FullPlan
+
+#: A query over registered tables is not `strict`: each of their versions computes all.
+OF_REGISTERED: Final = FullPlan("it reads a registered table, whose changes are not known by key")

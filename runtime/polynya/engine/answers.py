@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from polynya.engine.project_views import ProjectViews
+from polynya.engine.project_views import ProjectViews, embedded_view
 from polynya.lake.read.query import Statement, refuse_writing, unanswered
 from polynya.lake.read.values import Answer
 from polynya.lake.spark.catalog import holds_views
@@ -89,9 +91,11 @@ class Answers:
                 )
             self._tell(f"Spark answers: {reason}")
         # Start-up time: pyspark.
+        from polynya.engine.session_views import registered_views
         from polynya.lake.read.query import answer
 
-        return answer(self.spark, statement, limit=limit)
+        with registered_views(self.spark, self.project, statement.text) as text:
+            return answer(self.spark, replace(statement, text=text), limit=limit)
 
     def see_newest(self) -> None:
         """Let later statements on Spark see the newest commits."""
@@ -107,14 +111,15 @@ class Answers:
             self._spark.sparkContext.cancelAllJobs()
 
     def views(self) -> list[str]:
-        """`schema.view` of every view that can be read, in order."""
+        """`schema.view` of every view and registered table that can be read, in order."""
         names = published_views(self.project)
-        if names is not None:
-            return names
-        # Start-up time: pyspark.
-        from polynya.lake.read.query import view_names
+        if names is None:
+            # Start-up time: pyspark.
+            from polynya.lake.read.query import view_names
 
-        return view_names(self.spark)
+            names = view_names(self.spark)
+        registered = (one for task in self.project.registered for one in task.datasets())
+        return sorted([*names, *(one.relations.current for one in registered)])
 
     def columns(self, view: str) -> list[str]:
         """Names of the columns of a view; none where only Spark could tell and it does not run."""
@@ -157,7 +162,8 @@ def answer_embedded(
         PolynyaError: what `refuse_unusable` raises.
     """
     refuse_unusable(project.target, CATALOG)
-    return answer_here(statement, ProjectViews(project).find, limit=limit, limits=limits)
+    find = partial(embedded_view, project, ProjectViews(project))
+    return answer_here(statement, find, limit=limit, limits=limits)
 
 
 def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.RecordBatch]:
@@ -166,7 +172,8 @@ def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.Recor
     Raises as `answer_embedded`, mostly before the first rows.
     """
     refuse_unusable(project.target, CATALOG)
-    yield from stream_here(statement, ProjectViews(project).find, limits=STATEMENT_LIMITS)
+    find = partial(embedded_view, project, ProjectViews(project))
+    yield from stream_here(statement, find, limits=STATEMENT_LIMITS)
 
 
 def published_views(project: LoadedProject) -> list[str] | None:
@@ -179,4 +186,4 @@ def published_views(project: LoadedProject) -> list[str] | None:
 
 def view_columns(project: LoadedProject, name: str) -> list[str]:
     """Names of the columns of a view. Raises NotEmbeddedError where only Spark can answer."""
-    return list(ProjectViews(project).find(name).columns or ())
+    return list(embedded_view(project, ProjectViews(project), name).columns or ())

@@ -9,22 +9,59 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import load_file_io
 
 from polynya.engine.inventory import inventory
 from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.read.inspect import shape
+from polynya.lake.read.parquet_folder import folder_of
 from polynya.lake.spark.catalog import holds_views, python_catalog
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of
 from polynya.lake.warehouse.tables import ListedTables, Tables
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.registered import RegisteredDataset
+from polynya.model.error_catalogue.registered import REGISTERED_MISSING
 from polynya.model.errors import OperationError
 from polynya.model.loader import LoadedProject
-from polynya.model.names import quote_path
+from polynya.model.names import quote_path, shown
+from polynya.query.embedded import EmbeddedView
 from polynya.query.live_rows import Live
+from polynya.query.registered_rows import RegisteredFolder, RegisteredSnapshot
 from polynya.query.translate import NotEmbeddedError
+
+
+def embedded_view(project: LoadedProject, views: ProjectViews, name: str) -> EmbeddedView:
+    """The view or the registered table of a name `schema.table`.
+
+    Raises NotEmbeddedError, and OperationError for a registered table that is missing.
+    """
+    for task in project.registered:
+        for dataset in task.datasets():
+            if dataset.relations.current.casefold() == name.casefold():
+                return registered_view(project, views, dataset)
+    return views.find(name)
+
+
+def registered_view(
+    project: LoadedProject, views: ProjectViews, dataset: RegisteredDataset
+) -> RegisteredFolder | RegisteredSnapshot:
+    """A registered table as it is now.
+
+    Raises OperationError where it is missing, and NotEmbeddedError where only Spark can tell.
+    """
+    folder = folder_of(dataset, project.target.aws)
+    if folder is not None:
+        return RegisteredFolder(folder)
+    schema, _, table = dataset.table.source.partition(".")
+    try:
+        return RegisteredSnapshot(dataset, views.tables.load_table((schema, table)))
+    except NoSuchTableError as error:
+        current = dataset.relations.current
+        reason = f"the catalog has no table {shown(dataset.table.source)}"
+        raise REGISTERED_MISSING(where=current, table=current, reason=reason) from error
 
 
 class ProjectViews:

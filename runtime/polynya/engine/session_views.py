@@ -1,16 +1,24 @@
-"""Live views in a session whose catalog cannot hold views."""
+"""Live views where the catalog cannot hold them, and registered tables, in a session."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import uuid4
+
+from polynya.derived.tables import parsed_query
 from polynya.engine.inventory import inventory
 from polynya.lake.iceberg.layout import create_namespaces
 from polynya.lake.read.catalog_views import create_views
 from polynya.lake.read.inspect import shape
+from polynya.lake.read.registered import reader_of
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.spark.session import view_catalog
+from polynya.model.errors import OperationError
 from polynya.model.loader import LoadedProject
-from polynya.model.names import quote_path
+from polynya.model.names import quote, quote_path
 
 
 def make_views(spark: SparkSession, project: LoadedProject, statements: str) -> None:
@@ -27,3 +35,39 @@ def make_views(spark: SparkSession, project: LoadedProject, statements: str) -> 
             schema = quote_path(view_catalog(spark), entry.dataset.relations.schema)
             create_namespaces(spark, (schema,))
             create_views(spark, entry.dataset, current)
+
+
+@contextmanager
+def registered_views(spark: SparkSession, project: LoadedProject, text: str) -> Iterator[str]:
+    """The statement over temporary views of the registered tables that it names.
+
+    Each shows the newest version of its table. The views are gone at the end of the block; a frame
+    that was made in it stays valid. Raises OperationError for a table that cannot be read.
+    """
+    known = {
+        dataset.relations.current.lower(): dataset
+        for task in project.registered
+        for dataset in task.datasets()
+        if dataset.relations.view.lower() in text.lower()
+    }
+    try:
+        query = parsed_query(text, "the statement") if known else None
+    except OperationError:
+        # Spark says what is wrong with it; what describes or lists names no registered table.
+        query = None
+    named = [] if query is None else [one for one in query.tables if one.name.lower() in known]
+    if query is None or not named:
+        yield text
+        return
+    made: dict[str, str] = {}
+    try:
+        for name in dict.fromkeys(table.name for table in named):
+            reader = reader_of(spark, known[name.lower()], project.target.aws)
+            rows = reader.rows(reader.newest())
+            made[name] = f"registered_{uuid4().hex}"
+            rows.createTempView(made[name])
+        relations = {name: quote(view) for name, view in made.items()}
+        yield replace(query, tables=tuple(named)).over(relations)
+    finally:
+        for view in made.values():
+            spark.catalog.dropTempView(view)

@@ -18,6 +18,7 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask, TransformTask
 from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.mirror import ConnectedMirror, MirrorTask
+from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.server_connection import AnyConnection
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
@@ -50,6 +51,7 @@ from polynya.model.project_parts import (
     entries,
     entry,
     is_read_at_use,
+    with_folders,
     with_places,
     written_keys,
     written_passwords,
@@ -77,7 +79,7 @@ class LoadedProject:
 
     `tasks` are those that have tables, transforms after all that they read; `landings` are those
     that land streams, `captures` those that land databases, `mirrors` those that show tables
-    elsewhere; a landing with `direct: true`
+    elsewhere, `registered` those whose tables others maintain; a landing with `direct: true`
     is in the tasks that read it. `errors` is empty unless the project was loaded with
     `tolerant=True`. `files` maps the name of a task of any kind to its
     file, relative to `directory`. `effective` are the right connections, as the target has them.
@@ -97,6 +99,7 @@ class LoadedProject:
     landings: tuple[StreamingLanding, ...] = ()
     captures: tuple[ConnectedCapture, ...] = ()
     mirrors: tuple[ConnectedMirror, ...] = ()
+    registered: tuple[RegisteredTask, ...] = ()
     effective: Mapping[str, TargetConnection] = field(default_factory=dict, repr=False)
     bindings: TargetBindings = field(default_factory=TargetBindings, repr=False)
     variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
@@ -215,9 +218,10 @@ def load_project(
             written_tasks.append((task, file))
     named |= {name for task, _ in written_tasks if (name := _connection_of(task)) is not None}
     databases = {name: None if one is None else one.connection for name, one in connections.items()}
-    loaded = without_clashes(
-        _as_tasks(written_tasks, project, databases, directory, errors), errors
-    )
+    others = [(task, file) for task, file in written_tasks if isinstance(task, RegisteredTask)]
+    known = {task.name: task for task, _ in others}
+    works = _as_tasks(written_tasks, project, databases, directory, errors, registered=known)
+    loaded = without_clashes([*works, *others], errors)
 
     if project is None or read is None or not read.sound:
         raise ConfigErrors(errors)
@@ -238,6 +242,7 @@ def load_project(
         ),
         captures=tuple(task for task, _ in loaded if isinstance(task, ConnectedCapture)),
         mirrors=tuple(task for task, _ in loaded if isinstance(task, ConnectedMirror)),
+        registered=tuple(task for task, _ in loaded if isinstance(task, RegisteredTask)),
         project_file=project_file,
         project_document=read.document,
         effective=reached,
@@ -330,13 +335,15 @@ def _task(
     elif isinstance(task, StreamingLanding):
         task, misplaced = with_places(task, base)
         problems = [*misplaced, *landing_problems(task)]
+    elif isinstance(task, RegisteredTask):
+        task, problems = with_folders(task, base)
     elif isinstance(task, CaptureLanding):
         problems = [*capture_problems(task), *written_keys(file.document)]
     elif task is None:
         return None
     problems += [*written_passwords(file.document), *written_properties(file.document)]
     problems += written_store_keys(file.document)
-    if project is not None:
+    if project is not None and not isinstance(task, RegisteredTask):
         problems += cluster_problems(task.cluster, project.cluster)
     errors.extend(located(problems, file.document, file.shown_as))
     return task if file.sound and not problems else None
@@ -348,9 +355,11 @@ def _as_tasks(
     connections: Mapping[str, AnyConnection | None],
     directory: Path,
     errors: list[ConfigError],
+    *,
+    registered: Mapping[str, RegisteredTask],
 ) -> list[tuple[Task, DocumentFile]]:
     """The tasks: transforms as storage tasks, captures and mirrors with their connections."""
-    files = list(written)
+    files = [(task, file) for task, file in written if not isinstance(task, RegisteredTask)]
     landings = {task.name: task for task, _ in files if isinstance(task, StreamingLanding)}
     tasks: list[tuple[Task, DocumentFile]] = []
     mirrors: list[tuple[MirrorTask, DocumentFile]] = []
@@ -394,7 +403,7 @@ def _as_tasks(
     errors.extend({str(one): one for found in late.values() for one in found}.values())
     tasks = [(task, file) for task, file in tasks if not late.get(task.name)]
     sources = {task.name: task for task, _ in tasks if isinstance(task, StorageTask)}
-    tasks += _derived(transforms, project, sources, directory, errors)
+    tasks += _derived(transforms, project, sources, directory, errors, registered=registered)
     for mirror, file in mirrors:
         made = connected_mirror(mirror, sources, connections, project.name if project else "")
         if isinstance(made, ConnectedMirror):
@@ -410,18 +419,20 @@ def _derived(
     sources: dict[str, StorageTask],
     directory: Path,
     errors: list[ConfigError],
+    *,
+    registered: Mapping[str, RegisteredTask],
 ) -> list[tuple[Task, DocumentFile]]:
     """The transforms, each after those that it reads; `sources` gets those without an error."""
     defaults = DatasetSettings() if project is None else project.defaults
     written = {name: task for name, (task, _) in transforms.items()}
-    order, wrong = in_order(written, sources)
+    order, wrong = in_order(written, {*sources, *registered})
     tasks: list[tuple[Task, DocumentFile]] = []
     for name in order:
         task, file = transforms[name]
-        if not all(read in sources for read in task.from_):
+        if not all(read in sources or read in registered for read in task.from_):
             # One that it reads has an error of its own.
             continue
-        made = as_derived(task, sources, defaults, directory)
+        made = as_derived(task, sources, defaults, directory, registered)
         problems = list(task_problems(made)) if isinstance(made, DerivedTask) else made
         errors.extend(located(problems, file.document, file.shown_as))
         if isinstance(made, DerivedTask) and not problems:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from polynya.model.config.derived import DerivedDataset, DerivedQuery, DerivedTask, TransformTask
 from polynya.model.config.fields import Frozen
+from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.settings import Dataset, DatasetSettings, Landing
 from polynya.model.config.task import StorageTask
 from polynya.model.documents.problems import Problem, suggest
@@ -44,11 +46,11 @@ def query_files(directory: Path) -> list[Path]:
 
 
 def in_order(
-    transforms: Mapping[str, TransformTask], sources: Mapping[str, StorageTask]
+    transforms: Mapping[str, TransformTask], sources: Collection[str]
 ) -> tuple[list[str], dict[str, list[Problem]]]:
     """Names of the transforms, each after those that it reads, and what is wrong with the others.
 
-    `sources` are the tasks with tables that are no transforms.
+    `sources` are the names of the tasks with tables that are no transforms.
     """
     order: list[str] = []
     problems: dict[str, list[Problem]] = {}
@@ -69,7 +71,7 @@ def in_order(
 def _why_not(
     task: TransformTask,
     transforms: Mapping[str, TransformTask],
-    sources: Mapping[str, StorageTask],
+    sources: Collection[str],
 ) -> Iterator[Problem]:
     """Yield the inputs that do not exist, and the circle in which a transform reads itself.
 
@@ -107,11 +109,12 @@ def as_derived(
     sources: Mapping[str, StorageTask],
     defaults: DatasetSettings,
     directory: Path,
+    registered: Mapping[str, RegisteredTask] = MappingProxyType({}),
 ) -> DerivedTask | list[Problem]:
     """The task as a run has it, or why its queries cannot be read.
 
-    `sources` has every task that it reads, `defaults` are those of the project, and `directory` is
-    its folder.
+    `sources` and `registered` have every task that it reads, `defaults` are those of the project,
+    and `directory` is its folder.
     """
     queries: dict[str, DerivedQuery] = {}
     problems: list[Problem] = []
@@ -123,7 +126,8 @@ def as_derived(
             problems.append(Problem(path, error))
     if problems:
         return problems
-    reads = [sources[name] for name in dict.fromkeys(task.from_)]
+    named = dict.fromkeys(task.from_)
+    reads = [sources[name] for name in named if name not in registered]
     return DerivedTask(
         apiVersion=task.apiVersion,
         kind="storage",
@@ -135,6 +139,7 @@ def as_derived(
         defaults=DatasetSettings.model_validate(_written(defaults, _SAME[1:])),
         queries=queries,
         reads=tuple(reads),
+        registered=tuple(registered[name] for name in named if name in registered),
         depth=1 + max((read.depth for read in reads if isinstance(read, DerivedTask)), default=0),
         **_written(task, ("prefix", "internal_schema", "views", "engine", "cluster")),
     )

@@ -9,6 +9,7 @@ from typing import Final
 
 from polynya.model.config.connection import Connection, ProjectFile
 from polynya.model.config.http_connection import HttpConnection
+from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.stream_landing import (
     DirectTask,
     StreamingLanding,
@@ -207,6 +208,21 @@ def with_places(task: StreamingLanding, directory: Path) -> tuple[StreamingLandi
     placed = files.model_copy(update={"url": str(place)})
     source = task.source.model_copy(update={"files": placed})
     return task.model_copy(update={"source": source}), []
+
+
+def with_folders(task: RegisteredTask, directory: Path) -> tuple[RegisteredTask, list[Problem]]:
+    """The task with absolute folders, or why one is not valid; they are relative to `directory`."""
+    tables, problems = [], []
+    for index, table in enumerate(task.tables):
+        path = ("tables", index, "parquet")
+        try:
+            if table.parquet is not None:
+                place = parse_location(table.parquet, directory, "parquet")
+                table = table.model_copy(update={"parquet": str(place)})  # noqa: PLW2901
+        except ConfigError as error:
+            problems.append(Problem(path, error))
+        tables.append(table)
+    return task.model_copy(update={"tables": tuple(tables)}), problems
 
 
 CONNECTION_FOLDER: Final = "connections"

@@ -7,17 +7,17 @@ decide by different texts or compare values differently.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
 from polynya.formats.values.arrow_types import arrow_type
+from polynya.model.types import DataType
 from polynya.query.database import EmbeddedDatabase
 from polynya.query.expressions import Relation, RelationColumn, quoted
-from polynya.query.live_rows import Live, LiveRows
 from polynya.query.selects import Query, translate
 from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError, parsed
@@ -28,17 +28,40 @@ STATEMENT_LIMITS: Final = RowLimits(
 )
 
 
+class EmbeddedView(Protocol):
+    """What a statement may read: a live view, or a table that others maintain."""
+
+    @property
+    def name(self) -> str:
+        """`schema.view`."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, DataType] | None:
+        """Names and types of the columns in their order; None while there are none."""
+        ...
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The columns that tell the rows apart, if any do."""
+        ...
+
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+        """Some columns of all rows. Raises NotEmbeddedError for more than the limits."""
+        ...
+
+
 @dataclass(slots=True)
 class _RequestedView:
     """A view that a statement names, and what it asks of it."""
 
-    live: Live
+    live: EmbeddedView
     place: str
     used: set[str] = field(default_factory=set)
 
 
 def answer_here(
-    statement: str, find: Callable[[str], Live], *, limit: int | None, limits: RowLimits
+    statement: str, find: Callable[[str], EmbeddedView], *, limit: int | None, limits: RowLimits
 ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """The rows of a statement; `find` gives the view of a name `schema.view`.
 
@@ -53,7 +76,7 @@ def answer_here(
 
 
 def stream_here(
-    statement: str, find: Callable[[str], Live], *, limits: RowLimits
+    statement: str, find: Callable[[str], EmbeddedView], *, limits: RowLimits
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a statement as they come, however many they are; see `answer_here`."""
     query, asked = _parsed(statement, find)
@@ -62,7 +85,9 @@ def stream_here(
         yield from database.batches(query.sql, _schema(query))
 
 
-def _parsed(statement: str, find: Callable[[str], Live]) -> tuple[Query, list[_RequestedView]]:
+def _parsed(
+    statement: str, find: Callable[[str], EmbeddedView]
+) -> tuple[Query, list[_RequestedView]]:
     """The query of a statement, and the views that it reads."""
     asked: dict[str, _RequestedView] = {}
 
@@ -90,7 +115,7 @@ def _load(database: EmbeddedDatabase, views: list[_RequestedView], limits: RowLi
     """Load what the statement reads of each view."""
     left = limits
     for view in views:
-        rows = LiveRows(view.live, _used(view), limits=left).table()
+        rows = view.live.rows(_used(view), left)
         database.load(view.place, rows)
         left = replace(
             left, rows=left.rows - rows.num_rows, memory_bytes=left.memory_bytes - rows.nbytes
@@ -100,7 +125,7 @@ def _load(database: EmbeddedDatabase, views: list[_RequestedView], limits: RowLi
 def _used(view: _RequestedView) -> list[str]:
     """The columns that a statement names, in the order of the view; one where it only counts."""
     columns = view.live.columns or {}
-    counted = [*view.live.shape.keys, *columns][:1]
+    counted = [*view.live.keys, *columns][:1]
     return [name for name in columns if name in view.used] or counted
 
 

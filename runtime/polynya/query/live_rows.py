@@ -84,6 +84,15 @@ class Live:
         """Names and types of the columns in their order; None for an unknown view."""
         return columns_of(self.dataset, self.shape, self.view)
 
+    @property
+    def keys(self) -> Sequence[str]:
+        """The columns that tell the rows of the table apart."""
+        return self.shape.keys
+
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+        """Some columns of all rows. Raises as `LiveRows` does."""
+        return LiveRows(self, columns, limits=limits).table()
+
 
 class LiveRows:
     """Rows of a view as of one commit, with some of its columns, where a condition holds.

@@ -7,6 +7,7 @@ from typing import Any
 
 from polynya.engine.runner import run_once, units
 from polynya.model.config.derived import DerivedTask, TransformTask
+from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.project_derived import as_derived
@@ -25,18 +26,20 @@ class Derived(Look):
     @property
     def task(self) -> DerivedTask:
         """The task as its file says."""
-        sources = {one.task.name: one.task for one in self.inputs}
+        tasks = {one.task.name: one.task for one in self.inputs}
+        others = {name: one for name, one in tasks.items() if isinstance(one, RegisteredTask)}
+        sources = {name: one for name, one in tasks.items() if name not in others}
         task = TransformTask.model_validate(
             {
                 "apiVersion": "polynya/v1",
                 "kind": "transform",
                 "name": f"{self.lab.schema}_{self.name}",
-                "from": list(sources),
+                "from": list(tasks),
                 "schema": self.lab.schema,
                 "datasets": [{"name": self.name, "sql": self.sql, **self.settings}],
             }
         )
-        made = as_derived(task, sources, DatasetSettings(), Path())
+        made = as_derived(task, sources, DatasetSettings(), Path(), others)
         assert isinstance(made, DerivedTask)
         return made
 

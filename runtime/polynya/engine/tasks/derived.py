@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from polynya.derived.affected import plan_of
 from polynya.derived.flow import compile_flow, tables_read
-from polynya.derived.inputs import dataset_named
-from polynya.derived.plans import FullPlan, Plan
+from polynya.derived.inputs import QueryInput, dataset_named
+from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan
 from polynya.derived.schema import DerivedInput
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
@@ -35,18 +35,21 @@ from polynya.engine.tasks.affected_rows import (
     TemporaryViews,
     affected_keys,
 )
+from polynya.engine.tasks.registered_inputs import RegisteredInputs
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.lake.copy.recompute import Recomputed, confirm, recompute
 from polynya.lake.errors import machine_error
 from polynya.lake.fold.live_views import columns_of, definitions
 from polynya.lake.read.changed_keys import changed_keys, snapshots_between
 from polynya.lake.read.plans import why_refused
+from polynya.lake.read.registered import task_error
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException
 from polynya.lake.spark.session import internal_path
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Derivation, DerivationCosts
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
+from polynya.model.config.registered import RegisteredDataset
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.documents.yaml import NodePath, dotted
@@ -105,6 +108,7 @@ class DerivedUnit:
         #: The tables that the query reads; None before they are known.
         self._named: tuple[str, ...] | None = None
         self._inputs: dict[str, DatasetTable] = {}
+        self._registered = RegisteredInputs(context)
         #: Snapshots of inputs that show the rows of the last step.
         self._same: dict[str, int] = {}
 
@@ -122,6 +126,7 @@ class DerivedUnit:
             yield
         except BaseException:
             self._named, self._inputs, self._same = None, {}, {}
+            self._registered = RegisteredInputs(self._context)
             raise
 
     def _follow(self, table: WorkingDataset, time_slice: TimeSlice) -> StepResult:
@@ -198,6 +203,9 @@ class DerivedUnit:
         """What is computed: the rows with affected keys, or all."""
         query = self._parsed()
         now = {name: views.of(text) for name, text in self._views(derivation.inputs).items()}
+        checked = before is not None and before.query == derivation.query
+        known = before.inputs if before is not None and checked else {}
+        now |= {name: views.of(rows) for name, rows in self._registered.frames(known).items()}
         affected = self._affected(views, now, derivation, before)
         if isinstance(affected, str):
             return RestrictedStep(query.over(now), affected)
@@ -219,6 +227,9 @@ class DerivedUnit:
             return "its query or a setting of an input changed"
         if isinstance(plan, FullPlan):
             return plan.reason
+        other = self._registered.changed(before.inputs, derivation.inputs)
+        if other is not None:
+            return f"{other}: a registered table changed"
         changed: dict[str, pa.Table] = {}
         for name, table in self._inputs.items():
             internal = table.dataset.relations.internal
@@ -229,8 +240,11 @@ class DerivedUnit:
                 return f"{name}: {keys}"
             changed[name] = keys
         share = max(
-            keys.num_rows / max(1, self._inputs[name].table.rows())
-            for name, keys in changed.items()
+            (
+                keys.num_rows / max(1, self._inputs[name].table.rows())
+                for name, keys in changed.items()
+            ),
+            default=0.0,
         )
         why = before.costs.why_whole(share) if self._query.incremental == "auto" else None
         if why is not None:
@@ -239,7 +253,11 @@ class DerivedUnit:
             name: views.of(text) if changed[name].num_rows else now[name]
             for name, text in self._views(before.inputs).items()
         }
-        states = {name: InputStates(old[name], now[name], changed[name]) for name in now}
+        changed |= self._registered.unchanged()
+        states = {
+            name: InputStates(old.get(name, view), view, changed[name])
+            for name, view in now.items()
+        }
         keys = affected_keys(views, plan, states)
         return keys if isinstance(keys, str) else AffectedRows(plan, keys, share)
 
@@ -247,7 +265,9 @@ class DerivedUnit:
         """By which columns a step is restricted, or why it is not."""
         if self._query.incremental == "full":
             return FullPlan("`incremental: full`")
-        plan = plan_of(self._parsed(), self._derived_inputs(), self._dataset.events.keys)
+        plan: Plan = plan_of(self._parsed(), self._derived_inputs(), self._dataset.events.keys)
+        if self._registered and self._query.incremental == "strict":
+            plan = OF_REGISTERED
         if isinstance(plan, FullPlan) and self._query.incremental == "strict":
             raise QUERY_NOT_INCREMENTAL(where=self._name, reason=plan.reason)
         return plan
@@ -261,8 +281,13 @@ class DerivedUnit:
             self._named = self._names()
         for name in self._named:
             opened = self._inputs.get(name)
+            if name in self._registered:
+                continue
             if opened is None:
                 dataset = self._dataset_of(name)
+                if isinstance(dataset, RegisteredDataset):
+                    self._registered.add(name, dataset)
+                    continue
                 if dataset is None or not self._exists(dataset):
                     return name
                 opened = DatasetTable.existing(self._context.spark, dataset)
@@ -271,6 +296,7 @@ class DerivedUnit:
                 self._look_again(opened)
             if opened.state.snapshot is None or not opened.shape().data:
                 return name
+        self._registered.look()
         return None
 
     def _names(self) -> tuple[str, ...]:
@@ -280,7 +306,8 @@ class DerivedUnit:
         named = tables_read(self._query.flow)
         if named is not None:
             return tuple(named)
-        datasets = [one for task in self._task.reads for one in self._datasets(task)[0]]
+        datasets: list[QueryInput] = [*self._registered_datasets()]
+        datasets += [one for task in self._task.reads for one in self._datasets(task)[0]]
         if len(datasets) > 1:
             raise QUERY_INPUT_UNKNOWN(
                 "the first step of the flow does not say which table it reads",
@@ -308,7 +335,7 @@ class DerivedUnit:
                 table.known_keys(),
             )
             for name, table in self._inputs.items()
-        }
+        } | self._registered.described()
 
     def _place(self, path: NodePath) -> str:
         """Where a setting of the flow is, for errors."""
@@ -325,12 +352,16 @@ class DerivedUnit:
         spark = self._context.spark
         return bool(spark.catalog.tableExists(internal_path(spark, dataset)))
 
-    def _dataset_of(self, name: str) -> ResolvedDataset | None:
+    def _registered_datasets(self) -> Iterator[RegisteredDataset]:
+        for task in self._task.registered:
+            yield from task.datasets()
+
+    def _dataset_of(self, name: str) -> QueryInput | None:
         """The dataset of a name in the query; None for one that its task has not found yet.
 
         Raises OperationError for an unknown or ambiguous name.
         """
-        datasets: list[ResolvedDataset] = []
+        datasets: list[QueryInput] = [*self._registered_datasets()]
         finds_more = False
         for task in self._task.reads:
             of_task, may_grow = self._datasets(task)
@@ -351,6 +382,8 @@ class DerivedUnit:
     def _snapshots(self) -> dict[str, int] | None:
         """The snapshot at which each input is read, by the name of its internal table.
 
+        Likewise the version of a registered table, by `input_name`.
+
         None while two transforms that the query reads have read a table at two snapshots: the one
         that is behind has not followed yet.
         """
@@ -370,7 +403,8 @@ class DerivedUnit:
             if as_read is None:
                 return None
             chosen[name] = as_read
-        return chosen
+        registered = self._registered.choose(read)
+        return None if registered is None else chosen | registered
 
     def _is_current(self, before: Derivation, now: Derivation) -> bool:
         """Whether the table shows what the query returns over these snapshots."""
@@ -386,6 +420,9 @@ class DerivedUnit:
             ):
                 return False
             self._same[name] = now.inputs[name]
+        if self._registered.changed(before.inputs, now.inputs) is not None:
+            return False
+        self._same = dict(now.inputs)
         return True
 
     def _views(self, snapshots: Mapping[str, int] | None = None) -> dict[str, str]:
@@ -400,7 +437,8 @@ class DerivedUnit:
     def _digest(self) -> str:
         """What the result depends on besides rows: the query, and how its inputs show theirs."""
         keys = ", ".join(map(quote, self._dataset.events.keys))
-        views = (f"{name}: {view}" for name, view in sorted(self._views().items()))
+        texts = self._views() | self._registered.texts()
+        views = (f"{name}: {view}" for name, view in sorted(texts.items()))
         parts = [self._parsed().text, keys, *views]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -420,7 +458,7 @@ class DerivedUnit:
 
     def _refused(self, error: PySparkException | Py4JError) -> PolynyaError:
         """What Spark has against the query, or what the machine did."""
-        fault = machine_error(error)
+        fault = task_error(error) or machine_error(error)
         if fault is not None:
             return fault
         reason = str(error).strip().splitlines()[0][:500]

@@ -12,6 +12,7 @@ from polynya.model.config.fields import ClusterName, Column, Frozen, Name, Prefi
 from polynya.model.config.flow import Flow, FlowStep
 from polynya.model.config.layout import PartitionBy, SortBy
 from polynya.model.config.maintenance import Maintenance
+from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.settings import DeleteMode, FormatVersion, ViewSettings
 from polynya.model.config.task import StorageTask
 
@@ -97,7 +98,7 @@ class TransformTask(Frozen):
         alias="from",
         min_length=1,
         description="The tasks whose tables the queries may read: of kind `storage`, "
-        "`streaming_transform` or `transform`.",
+        "`streaming_transform`, `transform` or `registered`.",
     )
     schema_: Name | None = Field(
         default=None, alias="schema", description="Schema of the views. Default: the task's name."
@@ -139,6 +140,9 @@ class DerivedTask(StorageTask):
 
     queries: dict[str, DerivedQuery] = Field(description="The query of each dataset, by its name.")
     reads: tuple[StorageTask, ...] = Field(description="The tasks whose tables it may read.")
+    registered: tuple[RegisteredTask, ...] = Field(
+        default=(), description="Likewise, those whose tables others maintain."
+    )
     depth: int = Field(description="1 over tasks that read no other tables, else one more.")
 
     def query_of(self, name: str) -> DerivedQuery:

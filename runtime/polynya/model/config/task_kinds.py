@@ -9,6 +9,7 @@ from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.derived import TransformTask
 from polynya.model.config.mirror import ConnectedMirror, MirrorTask
+from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
 from polynya.model.config.transform import StreamingTransform
@@ -25,6 +26,7 @@ Written: TypeAlias = (
     | TransformTask
     | CaptureLanding
     | MirrorTask
+    | RegisteredTask
 )
 
 #: The model of a task file by its `kind`; editors are offered all of them.
@@ -35,4 +37,5 @@ TASK_KINDS: Final[Mapping[str, type[Written]]] = {
     "streaming_transform": StreamingTransform,
     "transform": TransformTask,
     "mirror": MirrorTask,
+    "registered": RegisteredTask,
 }

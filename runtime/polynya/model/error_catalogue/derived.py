@@ -15,9 +15,9 @@ TRANSFORM_INPUT_UNKNOWN: Final = ErrorEntry(
     "POLYNYA-TRF-070",
     title="a transform reads a task that has no tables",
     message="no task with tables is called {task}",
-    page="`from` of a transform names tasks of kind `storage`, `streaming_transform` or "
-    "`transform` of the same project. Where the file of that task has an error of its own, this "
-    "error goes with it.",
+    page="`from` of a transform names tasks of kind `storage`, `streaming_transform`, `transform` "
+    "or `registered` of the same project. Where the file of that task has an error of its own, "
+    "this error goes with it.",
 )
 TRANSFORM_CYCLE: Final = ErrorEntry(
     ConfigError,

@@ -1,0 +1,226 @@
+"""A folder of Parquet files that others write, as one table with versions. Needs no JVM.
+
+A version is the list of the files with their sizes and the store's own version of each (on S3 the
+ETag and the time). Its number is a digest of that list, so the same files have the same number in
+each process. Rows are read from the files of one version: a file that was replaced since its
+listing ends the read.
+
+As Spark does, files and folders whose names begin with `_` or `.` are left out, and a folder
+`day=2026-01-31` gives the rows below it a column, as text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from polynya.formats.errors import UnreadableFileError
+from polynya.formats.records.columnar import column_types, exact_batches, opened_parquet
+from polynya.formats.values.arrow_types import arrow_type
+from polynya.model.config.aws import AwsAccess
+from polynya.model.config.registered import RegisteredDataset
+from polynya.model.error_catalogue.registered import (
+    REGISTERED_CHANGED,
+    REGISTERED_MISSING,
+    REGISTERED_UNREADABLE,
+)
+from polynya.model.errors import OperationError
+from polynya.model.names import folded, parse_location, shown
+from polynya.model.promotion import storage_type, widen
+from polynya.model.types import STRING, DataType
+from polynya.store.object_store import ObjectInfo, ObjectStore
+from polynya.store.places import source_at
+
+#: Rows that are read at a time.
+_BATCH_ROWS: Final = 65_536
+#: What Hive writes for NULL in the name of a folder.
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+#: Footers that are read at the same time.
+_READERS: Final = 8
+#: What a file raises that is not read.
+UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, UnreadableFileError)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderVersion:
+    """The files of a folder at one moment, and the columns of their rows.
+
+    `number` is from 0 to 2^63 - 1.
+    """
+
+    number: int
+    files: tuple[ObjectInfo, ...]
+    columns: Mapping[str, DataType]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns in Arrow."""
+        return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in self.columns.items()])
+
+
+class FileReplacedError(Exception):
+    """A file is not the listed one any more."""
+
+
+@dataclass(slots=True)
+class ParquetFolder:
+    """The files below the root of a store. Footers of files that stay are read once."""
+
+    store: ObjectStore
+    dataset: RegisteredDataset
+    _footers: dict[tuple[str, str], dict[str, DataType]] = field(default_factory=dict)
+    _newest: FolderVersion | None = None
+
+    def newest(self) -> FolderVersion:
+        """The files as they are now.
+
+        Raises OperationError: there is none, the folder is a table of another format, a file is not
+        Parquet, or files disagree about a column. Raises what the store raises.
+        """
+        files = tuple(self._listed())
+        number = _digest(files)
+        if self._newest is None or self._newest.number != number:
+            if not files:
+                reason = f"{shown(self._place)} holds no Parquet file"
+                raise REGISTERED_MISSING(where=self._name, table=self._name, reason=reason)
+            self._newest = FolderVersion(number, files, self._columns(files))
+        return self._newest
+
+    def batches(self, version: FolderVersion) -> Iterator[pa.RecordBatch]:
+        """The rows of a version. Raises OperationError."""
+        for file in version.files:
+            try:
+                yield from rows_of(self.store, file, version.columns)
+            except FileReplacedError as error:
+                raise REGISTERED_CHANGED(where=self._name, table=self._name) from error
+            except UNREADABLE as error:
+                raise self._unreadable(f"{shown(file.path)}: {error}") from error
+
+    @property
+    def _name(self) -> str:
+        return self.dataset.relations.current
+
+    @property
+    def _place(self) -> str:
+        return self.dataset.table.source
+
+    def _unreadable(self, reason: str) -> OperationError:
+        return REGISTERED_UNREADABLE(where=self._name, table=self._name, reason=reason)
+
+    def _listed(self) -> Iterator[ObjectInfo]:
+        for file in self.store.list():
+            parts = file.path.split("/")
+            if "_delta_log" in parts:
+                raise self._unreadable("the folder holds a Delta table")
+            if parts[-1].endswith(".metadata.json"):
+                raise self._unreadable("the folder holds an Iceberg table")
+            if all(part and part[0] not in "_." for part in parts):
+                yield file
+
+    def _columns(self, files: Sequence[ObjectInfo]) -> dict[str, DataType]:
+        """The columns of all files, in the order in which they occur first."""
+        new = [file for file in files if (file.path, file.version) not in self._footers]
+        with ThreadPoolExecutor(_READERS) as pool:
+            read = zip(new, pool.map(self._footer, new), strict=True)
+            known = self._footers | {(file.path, file.version): types for file, types in read}
+        listed = {(file.path, file.version) for file in files}
+        self._footers = {place: types for place, types in known.items() if place in listed}
+        columns: dict[str, DataType] = {}
+        for file in files:
+            for name, kind in self._footers[file.path, file.version].items():
+                before = columns.setdefault(name, kind)
+                common = widen(before, kind)
+                if common is None:
+                    raise self._unreadable(
+                        f"column {shown(name)} is {kind} in {shown(file.path)} and {before} in "
+                        "files before it"
+                    )
+                columns[name] = common
+        seen: dict[str, str] = {}
+        for name in columns:
+            if (other := seen.setdefault(folded(name), name)) != name:
+                raise self._unreadable(f"{shown(other)} and {shown(name)} are one name to engines")
+        return {name: storage_type(kind) for name, kind in columns.items()}
+
+    def _footer(self, file: ObjectInfo) -> dict[str, DataType]:
+        """The columns of a file, and those of its folders."""
+        try:
+            with self.store.open(file.path) as opened:
+                own = column_types(opened_parquet(opened).schema_arrow)
+        except FileNotFoundError as error:
+            raise REGISTERED_CHANGED(where=self._name, table=self._name) from error
+        except UNREADABLE as error:
+            raise self._unreadable(f"{shown(file.path)}: {error}") from error
+        return dict.fromkeys(_folders(file.path), STRING) | own
+
+
+def folder_of(dataset: RegisteredDataset, access: AwsAccess) -> ParquetFolder | None:
+    """The folder of a registered table; None for one of the catalog."""
+    if dataset.table.parquet is None:
+        return None
+    place = parse_location(dataset.table.parquet, Path.cwd(), dataset.relations.current)
+    return ParquetFolder(source_at(place, access), dataset)
+
+
+def rows_of(
+    store: ObjectStore, file: ObjectInfo, columns: Mapping[str, DataType]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one file in the columns of its table; those that it lacks are NULL.
+
+    Raises FileReplacedError for another file than the listed one, at its end at the latest, and one
+    of UNREADABLE.
+    """
+    schema = pa.schema([pa.field(name, arrow_type(kind)) for name, kind in columns.items()])
+    folders = _folders(file.path)
+    try:
+        with store.open(file.path) as opened:
+            for batch in exact_batches(opened, _BATCH_ROWS):
+                batch.validate(full=True)
+                yield pa.RecordBatch.from_arrays(
+                    [_column(batch, field, folders) for field in schema], schema=schema
+                )
+    except UNREADABLE as error:
+        # A file that is written in place may be torn.
+        if not _is_there(store, file):
+            raise FileReplacedError(file.path) from error
+        raise
+    if not _is_there(store, file):
+        raise FileReplacedError(file.path)
+
+
+def _column(batch: pa.RecordBatch, wanted: pa.Field, folders: Mapping[str, str | None]) -> pa.Array:
+    place = batch.schema.get_field_index(wanted.name)
+    if place < 0:
+        value = pa.scalar(folders.get(wanted.name), pa.string())
+        return pa.repeat(value, batch.num_rows).cast(wanted.type)
+    column = batch.column(place)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(wanted.type)
+
+
+def _is_there(store: ObjectStore, file: ObjectInfo) -> bool:
+    """Whether a file is still the listed one."""
+    now = next(iter(store.beginning(file.path)), None)
+    return now is not None and (now.path, now.version) == (file.path, file.version)
+
+
+def _folders(path: str) -> dict[str, str | None]:
+    """The columns that the folders of a file give: `day=2026-01-31`."""
+    pairs = (part.partition("=") for part in path.split("/")[:-1] if "=" in part[1:])
+    return {
+        unquote(name): None if value == _NO_VALUE else unquote(value) for name, _, value in pairs
+    }
+
+
+def _digest(files: Sequence[ObjectInfo]) -> int:
+    listed = json.dumps([(file.path, file.size, file.version) for file in files])
+    return int.from_bytes(hashlib.sha256(listed.encode()).digest()[:8]) >> 1
