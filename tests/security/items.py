@@ -127,8 +127,10 @@ ITEMS: Final[Mapping[str, Item]] = {
         (
             "tests/security/test_terminal.py",
             "tests/security/test_tries.py::test_no_character_is_sent_that_a_terminal_obeys",
-            "tests/derived/test_column_graph.py::"
-            "test_names_from_outside_are_only_text_in_every_form",
+            (
+                "tests/derived/test_column_graph.py::"
+                "test_names_from_outside_are_only_text_in_every_form"
+            ),
         ),
     ),
     "S11": Item(

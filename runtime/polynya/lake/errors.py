@@ -100,7 +100,13 @@ _SIGNS: Final[tuple[tuple[re.Pattern[str], ErrorEntry[Any]], ...]] = (
         ),
         CATALOG_SERVICE_UNREACHABLE,
     ),
-    (re.compile(r"OutOfMemoryError|Java heap space|GC overhead limit"), DRIVER_HEAP_TOO_SMALL),
+    (
+        re.compile(
+            r"OutOfMemoryError|Java heap space|GC overhead limit|"
+            r"Not enough memory to build and broadcast"
+        ),
+        DRIVER_HEAP_TOO_SMALL,
+    ),
     (re.compile(r"JAVA_GATEWAY_EXITED"), JVM_NOT_STARTED),
     (
         re.compile(r"Executor\$TaskRunner\S* rejected from .*\[(?:Shutting down|Terminated)"),

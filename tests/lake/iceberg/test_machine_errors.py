@@ -113,6 +113,10 @@ ENDING_EXECUTOR = (
         ),
         (of_java(("OutOfMemoryError", "Java heap space")), "POLYNYA-DEP-012"),
         (
+            of_java(("SparkException", "Not enough memory to build and broadcast the table to")),
+            "POLYNYA-DEP-012",
+        ),
+        (
             of_java(
                 ("UncheckedSQLException", "Failed to connect"),
                 ("PSQLException", "Connection to 127.0.0.1:5 refused. Check the hostname"),

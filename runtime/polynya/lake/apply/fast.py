@@ -140,6 +140,9 @@ def _fold_newest(
     Without history all that is kept of a record counts as its newest version.
     """
     few = are_few(run, few_events)
+    if not few and not _has_versions(run):
+        # Nothing is touched. All keys of a first large apply may not fit into a broadcast.
+        return folded(run, pending_events(run), truncates)
     touched = _Touched.by(run, in_one_task=few)
     query = _newest(run, touched.keys, touched.condition)
     result: Folded | Collected
@@ -148,6 +151,12 @@ def _fold_newest(
     else:
         result = folded(run, run.sql(query).unionByName(touched.events), truncates)
     return result if _needs_only_newest(run) or not result.late else None
+
+
+def _has_versions(run: ApplyRun) -> bool:
+    """Whether any version is stored."""
+    partitions = (Partition.CURRENT, Partition.PRIOR)
+    return any(run.target.table.files(partition, run.snapshot) for partition in partitions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,6 +161,9 @@ def on_cluster(conf: dict[str, str], cluster: SparkCluster, jars: Sequence[str])
         "spark.driver.bindAddress": cluster.host,
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -Djavax.xml.accessExternalDTD=",
         "spark.jars": ",".join(jars),
+        # A task that keeps rows (`ApplyRun.settle`) builds a batch of them beside what Spark counts
+        # as used. Spark's 10,000 wide rows do not fit into a small executor.
+        "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
     }
     if cluster.memory is not None:
         changed["spark.executor.memory"] = cluster.memory
