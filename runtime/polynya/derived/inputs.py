@@ -17,21 +17,36 @@ from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 
 
+def reads_history(name: str, dataset: ResolvedDataset) -> bool:
+    """Whether a query that reads a dataset by a name reads its History view."""
+    relations = dataset.relations
+    view = relations.history_view
+    return name.lower() in {view.lower(), f"{relations.schema}.{view}".lower()}
+
+
 def dataset_named(
-    name: str, datasets: Iterable[ResolvedDataset], *, where: str, may_grow: bool
+    name: str,
+    datasets: Iterable[ResolvedDataset],
+    *,
+    where: str,
+    may_grow: bool,
+    in_flow: bool = False,
 ) -> ResolvedDataset | None:
     """The dataset that a query calls `name`: `schema.table`, or `table` where one alone has it.
 
-    `datasets` are those of the tasks that the query may read. None for a name that nothing has yet
-    where `may_grow` says that a first run finds more.
+    The name of its History view stands for it too, but not in a flow. `datasets` are those of the
+    tasks that the query may read. None for a name that nothing has yet where `may_grow` says that a
+    first run finds more.
 
-    Raises OperationError for an unknown or ambiguous name; `where` is the place for the message.
+    Raises OperationError for an unknown or ambiguous name, and for the history of a table that
+    keeps none; `where` is the place for the message.
     """
     known = {dataset.relations.current: dataset for dataset in datasets}
     found = {
         current: dataset
         for current, dataset in known.items()
         if name.lower() in {current.lower(), dataset.relations.view.lower()}
+        or reads_history(name, dataset)
     }
     if len(found) > 1:
         raise QUERY_INPUT_UNKNOWN(
@@ -43,7 +58,23 @@ def dataset_named(
         near = known if "." in name else {one.relations.view: one for one in known.values()}
         fix = suggest(name, sorted(near)) or "add its task to `from`"
         raise QUERY_INPUT_UNKNOWN(where=where, table=shown(name), fix=fix)
-    return next(iter(found.values()), None)
+    dataset = next(iter(found.values()), None)
+    if dataset is None or not reads_history(name, dataset):
+        return dataset
+    if in_flow:
+        raise QUERY_INPUT_UNKNOWN(
+            f"a flow reads {shown(name)}, which has several rows for each key",
+            where=where,
+            fix="write the query as `sql`",
+        )
+    if not dataset.kept.history:
+        raise QUERY_INPUT_UNKNOWN(
+            f"the query reads {shown(name)}, and {shown(dataset.relations.current)} keeps no "
+            "history",
+            where=where,
+            fix="set `history: true` for it in its task",
+        )
+    return dataset
 
 
 def query_errors(project: LoadedProject) -> list[ConfigError]:
@@ -83,7 +114,7 @@ def _unknown_table(
 ) -> Iterator[ConfigError]:
     """The error of a table that a flow names; its columns are known once the table exists."""
     try:
-        dataset_named(name, declared, where=place, may_grow=finds_more)
+        dataset_named(name, declared, where=place, may_grow=finds_more, in_flow=True)
     except OperationError as error:
         yield _as_config(error)
 
