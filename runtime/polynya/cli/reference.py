@@ -20,6 +20,7 @@ from polynya.cli.options import flags
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.derived import TransformTask
+from polynya.model.config.mart import DataMart
 from polynya.model.config.mirror import MirrorTask
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import StreamingLanding
@@ -143,6 +144,9 @@ def task_page() -> str:
     lines += ["## `tasks/*.yml`, `kind: transform`\n"]
     lines += _sections(TransformTask, "task.v1.json", shown)
     shown |= set(schema_of(TransformTask, "task.v1.json").get("$defs", {}))
+    lines += ["## `tasks/*.yml`, `kind: data_mart`\n"]
+    lines += _sections(DataMart, "task.v1.json", shown)
+    shown |= set(schema_of(DataMart, "task.v1.json").get("$defs", {}))
     lines += ["## `tasks/*.yml`, `kind: mirror`\n"]
     lines += _sections(MirrorTask, "task.v1.json", shown)
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]

@@ -10,11 +10,15 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.task import resolved
 from polynya.model.documents.problems import suggest
+from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN
+from polynya.model.error_catalogue.marts import MART_EXPRESSION_REFUSED
 from polynya.model.errors import ConfigError, OperationError
 from polynya.model.formats import rules_of
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
+from polynya.transform.expressions import validate_expression
+from polynya.transform.parsing import own_calls, parse
 
 
 def reads_history(name: str, dataset: ResolvedDataset) -> bool:
@@ -90,6 +94,10 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
     finds_more = any(rules_of(read.landing.format).finds_tables for read in task.reads)
     declared = [resolved(read, dataset) for read in task.reads for dataset in read.datasets]
     for query in task.queries.values():
+        wrong = [one for part in query.expressions for one in _wrong(project, task, *part)]
+        if wrong:
+            yield from wrong
+            continue
         place = project.where(task.name, *query.path)
         if query.flow:
             for name, path in (tables_read(query.flow) or {}).items():
@@ -107,6 +115,19 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
                 dataset_named(table.name, declared, where=where, may_grow=finds_more)
             except OperationError as error:
                 yield _as_config(error)
+
+
+def _wrong(
+    project: LoadedProject, task: DerivedTask, path: NodePath, text: str
+) -> Iterator[ConfigError]:
+    """What is wrong with an expression that a person wrote into a query that was not."""
+    where = project.where(task.name, *path)
+    try:
+        validate_expression(text, where=where)
+        for call, _ in own_calls(parse(text, where)):
+            raise MART_EXPRESSION_REFUSED(where=where, function=shown(call.name))
+    except ConfigError as error:
+        yield error
 
 
 def _unknown_table(
