@@ -158,6 +158,21 @@ def test_plan_says_by_which_columns_steps_are_restricted(
     assert "sales.cities: a step computes the rows that changes concern, by city\n" in shown
 
 
+def test_plan_knows_the_columns_of_all_versions(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_columns_to_users(folder)
+    (folder / "tasks" / "users.yml").write_text(f"{USERS}    history: true\n")
+    versions = "SELECT city, max(hdr__from_timestamp) AS seen FROM users__history GROUP BY city"
+    task = SALES.replace("SELECT DISTINCT city FROM users WHERE city IS NOT NULL", versions)
+    (folder / "tasks" / "sales.yml").write_text(task)
+
+    main(["plan", "-p", str(folder)])
+
+    shown = capsys.readouterr().out
+    assert "sales.cities: a step computes the rows that changes concern, by city\n" in shown
+
+
 def test_plan_refuses_a_strict_query_that_needs_all_rows(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

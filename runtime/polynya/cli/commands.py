@@ -95,6 +95,7 @@ COMMANDS: Final = (
     _command("mirror", "mirror:app", "Mirrors in other warehouses: status, SQL, set-up."),
     _command("lineage", "lineage:lineage", "Where columns come from, and what uses them."),
     _command("flow", "flow:app", "Flows of transforms: steps, columns, SQL, a picture."),
+    _command("mart", "mart:app", "Data marts: the transforms that they become."),
     _command("dataset", "tables:app", "Suspend or resume one dataset."),
     _command("rebuild", "tables:rebuild", "Rebuild tables from the events they keep."),
     _command("maintain", "tables:maintain", "Maintain tables now, or show why not."),

@@ -112,12 +112,18 @@ def compiled(
     return compile_flow(query.flow, there, where)
 
 
-def derived_inputs(project: LoadedProject, task: DerivedTask) -> dict[str, DerivedInput | None]:
-    """The tables that a transform may read, by `schema.table`, as the catalog has them."""
+def derived_inputs(
+    project: LoadedProject, task: DerivedTask, *, with_history: bool = False
+) -> dict[str, DerivedInput | None]:
+    """The tables that a transform may read, by `schema.table`, as the catalog has them.
+
+    `with_history`: also the versions of those that keep history, by the name of the view.
+    """
     # Start-up time: PyIceberg.
     from polynya.derived.schema import DerivedInput
     from polynya.engine.inventory import tables_of
     from polynya.engine.project_views import ProjectViews, registered_view
+    from polynya.lake.fold.live_views import columns_of_history_input
     from polynya.lake.read.inspect import shape
     from polynya.lake.spark.catalog import python_catalog
     from polynya.query.translate import NotEmbeddedError
@@ -136,6 +142,15 @@ def derived_inputs(project: LoadedProject, task: DerivedTask) -> dict[str, Deriv
                 if now is not None and now.columns
                 else None
             )
+            if with_history and entry.dataset.kept.history:
+                relations = entry.dataset.relations
+                name = f"{relations.schema}.{relations.history_view}"
+                found[name] = None
+                if now is not None and now.columns:
+                    of_history = columns_of_history_input(now)
+                    found[name] = DerivedInput(
+                        name, {one: str(kind) for one, kind in of_history.items()}
+                    )
     views = ProjectViews(project)
     for other in task.registered:
         for dataset in other.datasets():

@@ -20,6 +20,7 @@ from polynya.cli.options import flags
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.derived import TransformTask
+from polynya.model.config.mart import DataMart
 from polynya.model.config.mirror import MirrorTask
 from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.settings import DatasetSettings
@@ -146,6 +147,10 @@ def task_page() -> str:
     shown |= set(schema_of(TransformTask, "task.v1.json").get("$defs", {}))
     lines += ["## `tasks/*.yml`, `kind: registered`\n"]
     lines += _sections(RegisteredTask, "task.v1.json", shown)
+    shown |= set(schema_of(RegisteredTask, "task.v1.json").get("$defs", {}))
+    lines += ["## `tasks/*.yml`, `kind: data_mart`\n"]
+    lines += _sections(DataMart, "task.v1.json", shown)
+    shown |= set(schema_of(DataMart, "task.v1.json").get("$defs", {}))
     lines += ["## `tasks/*.yml`, `kind: mirror`\n"]
     lines += _sections(MirrorTask, "task.v1.json", shown)
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]

@@ -19,7 +19,7 @@ def step_plan(project: LoadedProject, task: DerivedTask, dataset: str) -> Plan |
         return FullPlan("`incremental: full`")
     if not has_tables(project.target):
         return None
-    known = derived_inputs(project, task)
+    known = derived_inputs(project, task, with_history=not query.flow)
     try:
         text = compiled(project, task, dataset, known).sql if query.flow else query.text
         parsed = parsed_query(text, dataset)

@@ -12,31 +12,52 @@ from polynya.model.config.derived import DerivedTask
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.config.task import resolved
 from polynya.model.documents.problems import suggest
+from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN
+from polynya.model.error_catalogue.marts import MART_EXPRESSION_REFUSED
 from polynya.model.errors import ConfigError, OperationError
 from polynya.model.formats import rules_of
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
+from polynya.transform.expressions import validate_expression
+from polynya.transform.parsing import own_calls, parse
 
 #: A table that a query may read: one of the project, or one that others maintain.
 QueryInput: TypeAlias = ResolvedDataset | RegisteredDataset
 
 
+def reads_history(name: str, dataset: QueryInput) -> bool:
+    """Whether a query that reads a dataset by a name reads its History view."""
+    if isinstance(dataset, RegisteredDataset):
+        return False
+    relations = dataset.relations
+    view = relations.history_view
+    return name.lower() in {view.lower(), f"{relations.schema}.{view}".lower()}
+
+
 def dataset_named(
-    name: str, datasets: Iterable[QueryInput], *, where: str, may_grow: bool
+    name: str,
+    datasets: Iterable[QueryInput],
+    *,
+    where: str,
+    may_grow: bool,
+    in_flow: bool = False,
 ) -> QueryInput | None:
     """The dataset that a query calls `name`: `schema.table`, or `table` where one alone has it.
 
-    `datasets` are those of the tasks that the query may read. None for a name that nothing has yet
-    where `may_grow` says that a first run finds more.
+    The name of its History view stands for it too, but not in a flow. `datasets` are those of the
+    tasks that the query may read. None for a name that nothing has yet where `may_grow` says that a
+    first run finds more.
 
-    Raises OperationError for an unknown or ambiguous name; `where` is the place for the message.
+    Raises OperationError for an unknown or ambiguous name, and for the history of a table that
+    keeps none; `where` is the place for the message.
     """
     known = {dataset.relations.current: dataset for dataset in datasets}
     found = {
         current: dataset
         for current, dataset in known.items()
         if name.lower() in {current.lower(), dataset.relations.view.lower()}
+        or reads_history(name, dataset)
     }
     if len(found) > 1:
         raise QUERY_INPUT_UNKNOWN(
@@ -48,7 +69,23 @@ def dataset_named(
         near = known if "." in name else {one.relations.view: one for one in known.values()}
         fix = suggest(name, sorted(near)) or "add its task to `from`"
         raise QUERY_INPUT_UNKNOWN(where=where, table=shown(name), fix=fix)
-    return next(iter(found.values()), None)
+    dataset = next(iter(found.values()), None)
+    if not isinstance(dataset, ResolvedDataset) or not reads_history(name, dataset):
+        return dataset
+    if in_flow:
+        raise QUERY_INPUT_UNKNOWN(
+            f"a flow reads {shown(name)}, which has several rows for each key",
+            where=where,
+            fix="write the query as `sql`",
+        )
+    if not dataset.kept.history:
+        raise QUERY_INPUT_UNKNOWN(
+            f"the query reads {shown(name)}, and {shown(dataset.relations.current)} keeps no "
+            "history",
+            where=where,
+            fix="set `history: true` for it in its task",
+        )
+    return dataset
 
 
 def query_errors(project: LoadedProject) -> list[ConfigError]:
@@ -67,6 +104,10 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
     ]
     declared += [dataset for read in task.registered for dataset in read.datasets()]
     for query in task.queries.values():
+        wrong = [one for part in query.expressions for one in _wrong(project, task, *part)]
+        if wrong:
+            yield from wrong
+            continue
         place = project.where(task.name, *query.path)
         if query.flow:
             for name, path in (tables_read(query.flow) or {}).items():
@@ -86,12 +127,25 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
                 yield _as_config(error)
 
 
+def _wrong(
+    project: LoadedProject, task: DerivedTask, path: NodePath, text: str
+) -> Iterator[ConfigError]:
+    """What is wrong with an expression that a person wrote into a query that was not."""
+    where = project.where(task.name, *path)
+    try:
+        validate_expression(text, where=where)
+        for call, _ in own_calls(parse(text, where)):
+            raise MART_EXPRESSION_REFUSED(where=where, function=shown(call.name))
+    except ConfigError as error:
+        yield error
+
+
 def _unknown_table(
     name: str, declared: Sequence[QueryInput], place: str, *, finds_more: bool
 ) -> Iterator[ConfigError]:
     """The error of a table that a flow names; its columns are known once the table exists."""
     try:
-        dataset_named(name, declared, where=place, may_grow=finds_more)
+        dataset_named(name, declared, where=place, may_grow=finds_more, in_flow=True)
     except OperationError as error:
         yield _as_config(error)
 

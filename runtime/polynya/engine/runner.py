@@ -76,7 +76,8 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
             for dataset in (resolved(task, declared) for declared in task.datasets):
                 derived = DerivedUnit(context, task, dataset)
                 name = dataset.relations.current
-                work.append(Unit(name, task.name, derived.step, stage=task.depth))
+                stage = task.stage_of(dataset.name)
+                work.append(Unit(name, task.name, derived.step, stage=stage))
             continue
         if isinstance(task, DirectTask):
             for dataset in (resolved(task, declared) for declared in task.datasets):

@@ -17,6 +17,7 @@ from polynya.model.config.connection import Connection
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask, TransformTask
 from polynya.model.config.http_connection import HttpConnection
+from polynya.model.config.mart import DataMart
 from polynya.model.config.mirror import ConnectedMirror, MirrorTask
 from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.server_connection import AnyConnection
@@ -47,6 +48,7 @@ from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.http_checks import api_of
 from polynya.model.mirror_checks import connected_mirror
 from polynya.model.project_derived import as_derived, in_order
+from polynya.model.project_marts import as_mart, of_mart
 from polynya.model.project_parts import (
     entries,
     entry,
@@ -363,7 +365,7 @@ def _as_tasks(
     landings = {task.name: task for task, _ in files if isinstance(task, StreamingLanding)}
     tasks: list[tuple[Task, DocumentFile]] = []
     mirrors: list[tuple[MirrorTask, DocumentFile]] = []
-    transforms: dict[str, tuple[TransformTask, DocumentFile]] = {}
+    transforms: dict[str, tuple[TransformTask | DataMart, DocumentFile]] = {}
     for task, file in files:
         if isinstance(task, CaptureLanding):
             problems = list(connected_problems(task, connections))
@@ -384,7 +386,7 @@ def _as_tasks(
         if isinstance(task, MirrorTask):
             mirrors.append((task, file))
             continue
-        if isinstance(task, TransformTask):
+        if isinstance(task, TransformTask | DataMart):
             transforms[task.name] = (task, file)
             continue
         problems = list(transform_problems(task, landings))
@@ -414,7 +416,7 @@ def _as_tasks(
 
 
 def _derived(
-    transforms: Mapping[str, tuple[TransformTask, DocumentFile]],
+    transforms: Mapping[str, tuple[TransformTask | DataMart, DocumentFile]],
     project: Project | None,
     sources: dict[str, StorageTask],
     directory: Path,
@@ -432,8 +434,14 @@ def _derived(
         if not all(read in sources or read in registered for read in task.from_):
             # One that it reads has an error of its own.
             continue
-        made = as_derived(task, sources, defaults, directory, registered)
+        made: DerivedTask | list[Problem]
+        if isinstance(task, DataMart):
+            made = as_mart(task, sources, defaults)
+        else:
+            made = as_derived(task, sources, defaults, directory, registered)
         problems = list(task_problems(made)) if isinstance(made, DerivedTask) else made
+        if isinstance(task, DataMart) and isinstance(made, DerivedTask):
+            problems = [of_mart(problem, task) for problem in problems]
         errors.extend(located(problems, file.document, file.shown_as))
         if isinstance(made, DerivedTask) and not problems:
             sources[name] = made

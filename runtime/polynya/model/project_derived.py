@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from polynya.model.config.derived import DerivedDataset, DerivedQuery, DerivedTask, TransformTask
 from polynya.model.config.fields import Frozen
+from polynya.model.config.mart import DataMart
 from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.settings import Dataset, DatasetSettings, Landing
 from polynya.model.config.task import StorageTask
@@ -26,7 +27,7 @@ from polynya.model.names import relative_path_problem, shown
 #: The folder of a project that holds the texts of queries.
 SQL_FOLDER: Final = "sql"
 #: Settings that a dataset of a storage task has under the same name.
-_SAME: Final = (
+SAME_SETTINGS: Final = (
     "keys", "history", "delete_mode", "partition_by", "sort_by", "target_file_size",
     "changes_retention", "format_version", "maintenance",
 )  # fmt: skip
@@ -46,7 +47,7 @@ def query_files(directory: Path) -> list[Path]:
 
 
 def in_order(
-    transforms: Mapping[str, TransformTask], sources: Collection[str]
+    transforms: Mapping[str, TransformTask | DataMart], sources: Collection[str]
 ) -> tuple[list[str], dict[str, list[Problem]]]:
     """Names of the transforms, each after those that it reads, and what is wrong with the others.
 
@@ -69,8 +70,8 @@ def in_order(
 
 
 def _why_not(
-    task: TransformTask,
-    transforms: Mapping[str, TransformTask],
+    task: TransformTask | DataMart,
+    transforms: Mapping[str, TransformTask | DataMart],
     sources: Collection[str],
 ) -> Iterator[Problem]:
     """Yield the inputs that do not exist, and the circle in which a transform reads itself.
@@ -88,7 +89,7 @@ def _why_not(
         yield Problem(("from", task.from_.index(circle[1])), TRANSFORM_CYCLE(path=path))
 
 
-def _circle(name: str, transforms: Mapping[str, TransformTask]) -> list[str]:
+def _circle(name: str, transforms: Mapping[str, TransformTask | DataMart]) -> list[str]:
     """The way from a transform through its inputs back to itself; empty without one."""
     ways = [[name]]
     seen: set[str] = set()
@@ -126,8 +127,22 @@ def as_derived(
             problems.append(Problem(path, error))
     if problems:
         return problems
+    return derived_task(task, task.datasets, queries, sources, defaults, registered=registered)
+
+
+def derived_task(
+    task: TransformTask | DataMart,
+    datasets: Sequence[DerivedDataset],
+    queries: Mapping[str, DerivedQuery],
+    sources: Mapping[str, StorageTask],
+    defaults: DatasetSettings,
+    *,
+    registered: Mapping[str, RegisteredTask] = MappingProxyType({}),
+) -> DerivedTask:
+    """The task of some tables with their queries."""
     named = dict.fromkeys(task.from_)
     reads = [sources[name] for name in named if name not in registered]
+    below = (read.last_stage for read in reads if isinstance(read, DerivedTask))
     return DerivedTask(
         apiVersion=task.apiVersion,
         kind="storage",
@@ -135,22 +150,22 @@ def as_derived(
         schema_=task.schema_ or task.name,
         # Not checked: nothing of it lands, and no file may name this format.
         landing=Landing.model_construct(path=f".transforms/{task.name}", format=QUERY.name),
-        datasets=tuple(_dataset(dataset) for dataset in task.datasets),
-        defaults=DatasetSettings.model_validate(_written(defaults, _SAME[1:])),
-        queries=queries,
+        datasets=tuple(_dataset(dataset) for dataset in datasets),
+        defaults=DatasetSettings.model_validate(written(defaults, SAME_SETTINGS[1:])),
+        queries=dict(queries),
         reads=tuple(reads),
         registered=tuple(registered[name] for name in named if name in registered),
-        depth=1 + max((read.depth for read in reads if isinstance(read, DerivedTask)), default=0),
-        **_written(task, ("prefix", "internal_schema", "views", "engine", "cluster")),
+        depth=1 + max(below, default=0),
+        **written(task, ("prefix", "internal_schema", "views", "engine", "cluster")),
     )
 
 
 def _dataset(dataset: DerivedDataset) -> Dataset:
-    written = _written(dataset, _SAME)
-    return Dataset.model_validate({"name": dataset.name, "mode": "merge", **written})
+    settings = written(dataset, SAME_SETTINGS)
+    return Dataset.model_validate({"name": dataset.name, "mode": "merge", **settings})
 
 
-def _written(settings: Frozen, names: Sequence[str]) -> dict[str, Any]:
+def written(settings: Frozen, names: Sequence[str]) -> dict[str, Any]:
     """Those of the settings that are written, so that defaults stand for all others."""
     return {name: getattr(settings, name) for name in names if name in settings.model_fields_set}
 

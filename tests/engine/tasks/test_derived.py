@@ -237,6 +237,72 @@ def test_soft_deletes_recreation_and_other_keys(lab: Lab, users: Feed) -> None:
     assert people.current("id", "name") == [(2, "bob")]
 
 
+def test_a_query_reads_all_versions_and_an_apply_changes_none(lab: Lab) -> None:
+    """Pending, applied and late versions; two rows for each, one of them read as of now."""
+    people = lab.feed("people", history=True)
+    people.copy(put(1, 1, city="Ulm"), put(2, 2, city="Bonn"), put(1, 3, city="Rom"))
+    versions = Derived(
+        lab,
+        [people],
+        "SELECT h.id, h.city, h.hdr__from_timestamp AS since, h.hdr__to_timestamp AS until, "
+        "h.hdr__operation AS op, h.hdr__deleted AS gone, p.city AS now "
+        "FROM people__history h LEFT JOIN people p ON p.id = h.id",
+        keys=["id", "since"],
+    )
+
+    def shown() -> list[Row]:
+        return versions.current("id", "city", "op", "gone", "now")
+
+    versions.follow()
+    expected = [
+        (1, "Rom", "U", False, "Rom"), (1, "Ulm", "I", False, "Rom"),
+        (2, "Bonn", "I", False, "Bonn"),
+    ]  # fmt: skip
+    assert shown() == expected
+
+    people.apply()
+    versions.follow()
+    assert (versions.steps(), shown()) == (1, expected)
+
+    people.copy(put(1, 2, city="Oslo"), drop(2, 5))
+    versions.follow()
+    pending = shown()
+    assert [(row[1], row[3]) for row in pending if row[0] == 1] == [
+        ("Oslo", False), ("Rom", False), ("Ulm", False),
+    ]  # fmt: skip
+    assert sorted((row[2], row[3], row[4]) for row in pending if row[0] == 2) == [
+        ("D", True, None), ("I", False, None),
+    ]  # fmt: skip
+
+    people.apply()
+    versions.settings["delete_mode"] = "hard"
+    recreate(lab.context(), versions.task, [versions.dataset], whole_task=True)
+    versions.follow()
+    assert shown() == pending, "the versions of an applied table are those of a pending one"
+
+
+def test_the_history_of_a_table_that_keeps_none_is_refused(lab: Lab) -> None:
+    plain = lab.feed("plain", history=False)
+    plain.copy(put(1, 1, city="Ulm"))
+    versions = Derived(lab, [plain], "SELECT id FROM plain__history")
+
+    with pytest.raises(PolynyaError) as refused:
+        versions.follow()
+
+    assert refused.value.code == "POLYNYA-TRF-076"
+    assert "keeps no history" in refused.value.message
+
+
+def test_an_edited_query_without_a_table_is_derived_again(lab: Lab, users: Feed) -> None:
+    numbers = Derived(lab, [users], "SELECT CAST(1 AS BIGINT) AS id")
+    numbers.follow()
+    numbers.sql = "SELECT CAST(2 AS BIGINT) AS id"
+    numbers.follow()
+    numbers.follow()
+
+    assert (numbers.current("id"), numbers.steps()) == ([(2,)], 2)
+
+
 def test_it_shows_what_another_engine_answers_for_each_of_many_changes(lab: Lab) -> None:
     users = lab.feed("users")
     orders = lab.feed("orders", task={"name": f"{lab.schema}_orders"})

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from polynya.derived.affected import plan_of
 from polynya.derived.flow import compile_flow, tables_read
-from polynya.derived.inputs import QueryInput, dataset_named
+from polynya.derived.inputs import QueryInput, dataset_named, reads_history
 from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan
 from polynya.derived.schema import DerivedInput
 from polynya.derived.tables import ParsedQuery, parsed_query
@@ -39,7 +39,12 @@ from polynya.engine.tasks.registered_inputs import RegisteredInputs
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.lake.copy.recompute import Recomputed, confirm, recompute
 from polynya.lake.errors import machine_error
-from polynya.lake.fold.live_views import columns_of, definitions
+from polynya.lake.fold.live_views import (
+    columns_of,
+    columns_of_history_input,
+    definitions,
+    history_input,
+)
 from polynya.lake.read.changed_keys import changed_keys, snapshots_between
 from polynya.lake.read.plans import why_refused
 from polynya.lake.read.registered import task_error
@@ -90,9 +95,11 @@ def _as_read(table: DatasetTable, newest: int, read: set[int]) -> int | None:
     return None
 
 
-def _columns(table: DatasetTable) -> Mapping[str, DataType]:
-    """The columns of the Current view of a table."""
+def _columns(name: str, table: DatasetTable) -> Mapping[str, DataType]:
+    """The columns of a table as a query reads it by a name."""
     dataset = table.dataset
+    if reads_history(name, dataset):
+        return columns_of_history_input(table.shape())
     return columns_of(dataset, table.shape(), dataset.relations.view) or {}
 
 
@@ -138,7 +145,9 @@ class DerivedUnit:
             return pause
         before = table.table.state.copy.derivation
         snapshots = self._snapshots()
-        if snapshots is None or (before is not None and snapshots == self._same):
+        # A query that reads no table may have been edited, too.
+        seen = bool(snapshots) and snapshots == self._same
+        if snapshots is None or (before is not None and seen):
             return pause
         now = self._context.clock.now()
         derivation = Derivation(self._digest(), snapshots, now.isoformat())
@@ -331,8 +340,9 @@ class DerivedUnit:
         return {
             name: DerivedInput(
                 name,
-                {column: str(kind) for column, kind in _columns(table).items()},
-                table.known_keys(),
+                {column: str(kind) for column, kind in _columns(name, table).items()},
+                # A key has several versions, and two of them may begin at the same moment.
+                () if reads_history(name, table.dataset) else table.known_keys(),
             )
             for name, table in self._inputs.items()
         } | self._registered.described()
@@ -367,7 +377,13 @@ class DerivedUnit:
             of_task, may_grow = self._datasets(task)
             datasets += of_task
             finds_more = finds_more or may_grow
-        return dataset_named(name, datasets, where=self._name, may_grow=finds_more)
+        return dataset_named(
+            name,
+            datasets,
+            where=self._name,
+            may_grow=finds_more,
+            in_flow=bool(self._query.flow),
+        )
 
     def _datasets(self, task: StorageTask) -> tuple[list[ResolvedDataset], bool]:
         """The datasets of a task, and whether its first run may still find others."""
@@ -426,12 +442,15 @@ class DerivedUnit:
         return True
 
     def _views(self, snapshots: Mapping[str, int] | None = None) -> dict[str, str]:
-        """The Current view of each input, by its name in the query, over its snapshot."""
+        """The view of each input, by its name in the query, over its snapshot."""
         texts = {}
         for name, table in self._inputs.items():
             relations = table.dataset.relations
             place = "input" if snapshots is None else table.table.at(snapshots[relations.internal])
-            texts[name] = definitions(table.dataset, table.shape(), place)[relations.view]
+            if reads_history(name, table.dataset):
+                texts[name] = history_input(table.dataset, table.shape(), place)
+            else:
+                texts[name] = definitions(table.dataset, table.shape(), place)[relations.view]
         return texts
 
     def _digest(self) -> str:

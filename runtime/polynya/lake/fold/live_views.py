@@ -107,6 +107,14 @@ HISTORY_COLUMNS: tuple[str, ...] = (
     h.WAS_CURRENT_FROM,
     h.WAS_CURRENT_TO,
 )
+#: Those that are the same before and after an apply.
+STABLE_HISTORY_COLUMNS: tuple[str, ...] = (
+    h.KEY_HASH,
+    h.FROM_TIMESTAMP,
+    h.TO_TIMESTAMP,
+    h.OPERATION,
+    "hdr__deleted",
+)
 #: Header columns of Current that its header variant shows.
 CURRENT_HEADERS: tuple[str, ...] = (
     h.KEY_HASH,
@@ -157,6 +165,19 @@ def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str,
         stored = history_stored_view(shape, table)
         views[dataset.relations.history_stored_view] = _young(shape, stored, HISTORY_COLUMNS)
     return views
+
+
+def history_input(dataset: ResolvedDataset, shape: Shape, table: str) -> str:
+    """The History view as queries of transforms read it: no row of it changes with an apply."""
+    view = definitions(dataset, shape, table)[dataset.relations.history_view]
+    columns = ", ".join([*map(quote, shape.data), *STABLE_HISTORY_COLUMNS])
+    return f"SELECT {columns} FROM ({view})"
+
+
+def columns_of_history_input(shape: Shape) -> dict[str, DataType]:
+    """Names and types of the columns of `history_input`, in their order."""
+    types = {**shape.columns, **{name: HEADER_TYPES[name] for name in STABLE_HISTORY_COLUMNS}}
+    return {name: storage_type(kind) for name, kind in types.items()}
 
 
 def reads_late_records_only(dataset: ResolvedDataset, shape: Shape, view: str) -> bool:

@@ -22,25 +22,10 @@ QueryText: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length
 Incremental: TypeAlias = Literal["auto", "strict", "full"]
 
 
-class DerivedDataset(Frozen):
-    """One table of a transform: what its query returns, by its keys."""
+class DerivedTable(Frozen):
+    """What every table of a query has, wherever the query comes from."""
 
     name: Name = Field(description="Name of the view; also names the internal table.")
-    sql: QueryText | None = Field(
-        default=None,
-        description="One `SELECT` in Spark's SQL over the tables of `from`, named as in queries: "
-        "`schema.table`, or `table` where only one of them has this name. Either the text itself, "
-        "or a file of the project's folder `sql`, such as `sql/orders.sql`.",
-    )
-    flow: Flow | None = Field(
-        default=None,
-        description="Instead of `sql`: a list of processors, which become one query.",
-    )
-    keys: tuple[Column, ...] = Field(
-        min_length=1,
-        description="Columns of the query that together tell its rows apart. A row without a "
-        "value for one of them, or two rows with the same values, refuse the result.",
-    )
     incremental: Incremental = Field(
         default="auto",
         description="`auto`: a step computes the rows that changes of the inputs may concern, "
@@ -75,6 +60,27 @@ class DerivedDataset(Frozen):
         default=None, description="Maintenance of the table, as for `storage`."
     )
 
+
+class DerivedDataset(DerivedTable):
+    """One table of a transform: what its query returns, by its keys."""
+
+    sql: QueryText | None = Field(
+        default=None,
+        description="One `SELECT` in Spark's SQL over the tables of `from`, named as in queries: "
+        "`schema.table`, or `table` where only one of them has this name, and `table__history` for "
+        "all versions. Either the text itself, "
+        "or a file of the project's folder `sql`, such as `sql/orders.sql`.",
+    )
+    flow: Flow | None = Field(
+        default=None,
+        description="Instead of `sql`: a list of processors, which become one query.",
+    )
+    keys: tuple[Column, ...] = Field(
+        min_length=1,
+        description="Columns of the query that together tell its rows apart. A row without a "
+        "value for one of them, or two rows with the same values, refuse the result.",
+    )
+
     @model_validator(mode="after")
     def _has_one_query(self) -> Self:
         if (self.sql is None) == (self.flow is None):
@@ -98,7 +104,7 @@ class TransformTask(Frozen):
         alias="from",
         min_length=1,
         description="The tasks whose tables the queries may read: of kind `storage`, "
-        "`streaming_transform`, `transform` or `registered`.",
+        "`streaming_transform`, `transform`, `data_mart` or `registered`.",
     )
     schema_: Name | None = Field(
         default=None, alias="schema", description="Schema of the views. Default: the task's name."
@@ -126,6 +132,8 @@ class DerivedQuery(Frozen):
     """The query of one table: its text or its flow.
 
     `path` leads to the setting of its task; `file` holds the text, where it is not in the task.
+    `expressions` are parts of the text that a person wrote, with the paths of their settings.
+    `reads_own` says whether it reads tables of its own task, which themselves do not.
     """
 
     path: tuple[str | int, ...]
@@ -133,6 +141,8 @@ class DerivedQuery(Frozen):
     flow: tuple[FlowStep, ...] = ()
     file: str | None = None
     incremental: Incremental = "auto"
+    expressions: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    reads_own: bool = False
 
 
 class DerivedTask(StorageTask):
@@ -148,3 +158,12 @@ class DerivedTask(StorageTask):
     def query_of(self, name: str) -> DerivedQuery:
         """The query of a dataset."""
         return self.queries[name]
+
+    def stage_of(self, name: str) -> int:
+        """The stage in which a run that ends derives a dataset: after all that it reads."""
+        return self.depth + self.queries[name].reads_own
+
+    @property
+    def last_stage(self) -> int:
+        """The stage in which all tables of the task have been derived."""
+        return max(map(self.stage_of, self.queries))

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.derived import TransformTask
+from polynya.model.config.mart import DataMart
 from polynya.model.config.mirror import ConnectedMirror, MirrorTask
 from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.stream_landing import StreamingLanding
@@ -24,6 +25,7 @@ Written: TypeAlias = (
     | StreamingLanding
     | StreamingTransform
     | TransformTask
+    | DataMart
     | CaptureLanding
     | MirrorTask
     | RegisteredTask
@@ -36,6 +38,7 @@ TASK_KINDS: Final[Mapping[str, type[Written]]] = {
     "streaming_landing": StreamingLanding,
     "streaming_transform": StreamingTransform,
     "transform": TransformTask,
+    "data_mart": DataMart,
     "mirror": MirrorTask,
     "registered": RegisteredTask,
 }

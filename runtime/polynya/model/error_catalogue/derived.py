@@ -15,9 +15,9 @@ TRANSFORM_INPUT_UNKNOWN: Final = ErrorEntry(
     "POLYNYA-TRF-070",
     title="a transform reads a task that has no tables",
     message="no task with tables is called {task}",
-    page="`from` of a transform names tasks of kind `storage`, `streaming_transform`, `transform` "
-    "or `registered` of the same project. Where the file of that task has an error of its own, "
-    "this error goes with it.",
+    page="`from` of a transform or a data mart names tasks of kind `storage`, "
+    "`streaming_transform`, `transform`, `data_mart` or `registered` of the same project. Where "
+    "the file of that task has an error of its own, this error goes with it.",
 )
 TRANSFORM_CYCLE: Final = ErrorEntry(
     ConfigError,
@@ -74,8 +74,8 @@ QUERY_INPUT_UNKNOWN: Final = ErrorEntry(
     message="the query reads {table}, which none of the tasks in `from` has",
     state=_RESULT_KEPT,
     page="A query names the tables of the tasks in `from` as other queries do: `schema.table`, or "
-    "`table` where only one of them has this name. Their History and Changes views, and views of "
-    "stored rows, are not among its inputs.",
+    "`table` where only one of them has this name; `table__history` is the History view of a table "
+    "that keeps history. Changes views, and views of stored rows, are not among its inputs.",
 )
 COLUMN_CHANGED_TYPE: Final = ErrorEntry(
     OperationError,
