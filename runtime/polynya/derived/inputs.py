@@ -7,23 +7,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from polynya.derived.flow import tables_read
 from polynya.derived.tables import parsed_query
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.derived import DerivedTask
+from polynya.model.config.derived import DerivedQuery, DerivedTask
 from polynya.model.config.task import resolved
 from polynya.model.documents.problems import suggest
-from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN
+from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN, RELATIONSHIP_REFUSED
 from polynya.model.errors import ConfigError, OperationError
 from polynya.model.formats import rules_of
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
+from polynya.transform.expressions import validate_expression
 
 
 def dataset_named(
-    name: str, datasets: Iterable[ResolvedDataset], *, where: str, may_grow: bool
+    name: str,
+    datasets: Iterable[ResolvedDataset],
+    *,
+    where: str,
+    may_grow: bool,
+    reader: str = "the query",
 ) -> ResolvedDataset | None:
     """The dataset that a query calls `name`: `schema.table`, or `table` where one alone has it.
 
     `datasets` are those of the tasks that the query may read. None for a name that nothing has yet
-    where `may_grow` says that a first run finds more.
+    where `may_grow` says that a first run finds more. `reader` is what names it, for errors.
 
     Raises OperationError for an unknown or ambiguous name; `where` is the place for the message.
     """
@@ -35,14 +41,14 @@ def dataset_named(
     }
     if len(found) > 1:
         raise QUERY_INPUT_UNKNOWN(
-            f"the query reads {shown(name)}, which may be {' or '.join(sorted(found))}",
+            f"{reader} reads {shown(name)}, which may be {' or '.join(sorted(found))}",
             where=where,
             fix="write the name with its schema",
         )
     if not found and not may_grow:
         near = known if "." in name else {one.relations.view: one for one in known.values()}
         fix = suggest(name, sorted(near)) or "add its task to `from`"
-        raise QUERY_INPUT_UNKNOWN(where=where, table=shown(name), fix=fix)
+        raise QUERY_INPUT_UNKNOWN(where=where, reader=reader, table=shown(name), fix=fix)
     return next(iter(found.values()), None)
 
 
@@ -59,6 +65,11 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
     finds_more = any(rules_of(read.landing.format).finds_tables for read in task.reads)
     declared = [resolved(read, dataset) for read in task.reads for dataset in read.datasets]
     for query in task.queries.values():
+        for number in range(len(query.expect)):
+            place = project.where(task.name, *query.path_of_expectation(number))
+            yield from _expectation_errors(
+                task, query, number, declared, place, finds_more=finds_more
+            )
         place = project.where(task.name, *query.path)
         if query.flow:
             for name, path in (tables_read(query.flow) or {}).items():
@@ -78,12 +89,47 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
                 yield _as_config(error)
 
 
-def _unknown_table(
-    name: str, declared: Sequence[ResolvedDataset], place: str, *, finds_more: bool
+def _expectation_errors(
+    task: DerivedTask,
+    query: DerivedQuery,
+    number: int,
+    declared: Sequence[ResolvedDataset],
+    place: str,
+    *,
+    finds_more: bool,
 ) -> Iterator[ConfigError]:
-    """The error of a table that a flow names; its columns are known once the table exists."""
+    """What is wrong with an expectation before the columns of its table are known."""
+    expectation = query.expect[number]
+    if expectation.condition is not None:
+        try:
+            validate_expression(expectation.condition, where=place)
+        except ConfigError as error:
+            yield error
+    if expectation.relationship is not None:
+        name = expectation.relationship.to
+        own = [resolved(task, dataset).relations for dataset in task.datasets]
+        names = {*(one.current.lower() for one in own), *(one.view.lower() for one in own)}
+        known = {*(one.relations.current.lower() for one in declared)}
+        known |= {one.relations.view.lower() for one in declared}
+        if name.lower() in names - known:
+            yield RELATIONSHIP_REFUSED(where=place, table=shown(name))
+            return
+        yield from _unknown_table(
+            name, declared, place, finds_more=finds_more, reader="the relationship"
+        )
+
+
+def _unknown_table(
+    name: str,
+    declared: Sequence[ResolvedDataset],
+    place: str,
+    *,
+    finds_more: bool,
+    reader: str = "the query",
+) -> Iterator[ConfigError]:
+    """The error of a table that is named; its columns are known once the table exists."""
     try:
-        dataset_named(name, declared, where=place, may_grow=finds_more)
+        dataset_named(name, declared, where=place, may_grow=finds_more, reader=reader)
     except OperationError as error:
         yield _as_config(error)
 
