@@ -47,9 +47,9 @@ def tell(output: Output, verdict: TaskTestResult) -> None:
 
 
 def _as_dict(verdict: TaskTestResult, comparison: RelationComparison) -> dict[str, object]:
-    of_transform = {} if comparison.table is None else {"table": comparison.table}
-    if comparison.batch is not None:
-        of_transform["batch"] = comparison.batch
+    of_transform: dict[str, object] = {}
+    if comparison.table is not None:
+        of_transform = {"table": comparison.table, "batch": comparison.batch}
     return {
         **of_transform,
         "relation": comparison.relation,

@@ -110,12 +110,24 @@ def load_tests(
             errors.extend(located(problems, file.document, file.shown_as))
             if not file.sound or problems or task is None:
                 continue
-            place = {"test": test, "file": file.shown_as, "path": at, "document": file.document}
             if isinstance(task, DerivedTask):
-                loaded.append(LoadedTransformTest(task=task, **place))
+                loaded.append(
+                    LoadedTransformTest(
+                        test=test, file=file.shown_as, path=at, document=file.document, task=task
+                    )
+                )
             elif dataset is not None:
-                stream = _stream(project, task)
-                loaded.append(LoadedTest(task=task, dataset=dataset, stream=stream, **place))
+                loaded.append(
+                    LoadedTest(
+                        test=test,
+                        file=file.shown_as,
+                        path=at,
+                        document=file.document,
+                        task=task,
+                        dataset=dataset,
+                        stream=_stream(project, task),
+                    )
+                )
     return loaded, errors
 
 

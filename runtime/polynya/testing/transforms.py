@@ -153,11 +153,10 @@ def _standing_for(task: StorageTask, datasets: list[Dataset], schema: str) -> St
 
 
 def _dataset(table: GivenTable) -> Dataset:
-    known = {name: kind for name, kind in table.columns.items() if kind is not None}
     common: dict[str, Any] = {
         "name": table.dataset.name,
         "path": f"{table.dataset.name}/*",
-        "columns": known,
+        "columns": dict(table.columns),
         "except_columns": (_ORDER, _DELETED),
     }
     if not table.keys:
