@@ -143,7 +143,6 @@ def test_a_step_over_affected_rows_judges_the_table_with_them(lab: Lab) -> None:
     assert people.current("id", "name") == [(1, "ann"), (2, "bob"), (3, "cem")]
 
 
-@pytest.mark.slow
 def test_an_expectation_that_is_new_is_judged_though_no_input_changed(lab: Lab) -> None:
     users = lab.feed("users")
     users.copy(put(1, 1, name="ann"))
