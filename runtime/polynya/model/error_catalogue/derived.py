@@ -104,12 +104,11 @@ EXPECTATION_FAILED: Final = ErrorEntry(
     title="the result of a query does not satisfy an expectation",
     message="{failed}",
     state=_RESULT_KEPT,
-    fix="correct the rows of the inputs, the query, or the expectation; with `on_failure: warn` "
-    "the result is committed",
+    fix="correct the inputs, the query or the expectation",
     page="`expect` of a derived table says what each result has to satisfy. A step whose result "
     "fails an expectation with `on_failure: stop` commits nothing. The message has each of them, "
     "the number of rows, and the keys of some. The step is tried again with growing pauses, so it "
-    "succeeds by itself once the inputs are right.",
+    "succeeds by itself once the inputs are right. With `on_failure: warn` it would be committed.",
 )
 EXPECTATION_REFUSED: Final = ErrorEntry(
     OperationError,
