@@ -175,8 +175,8 @@ def _dataset(table: GivenTable) -> Dataset:
 def given_rows(test: LoadedTransformTest, name: str, table: GivenTable) -> Mapping[int, bytes]:
     """The Parquet file of a table for each item of `given` that names it, by its number from 0.
 
-    All files of a table have the same columns: those of all its rows. A column has its declared
-    type, else that of its values.
+    All files of a table have the same columns: those of all its rows, and those that are declared.
+    A column has its declared type, else that of its values.
 
     Raises ConfigError for values that do not fit their column.
     """
@@ -190,9 +190,8 @@ def given_rows(test: LoadedTransformTest, name: str, table: GivenTable) -> Mappi
                 rows += part[name]
                 deleted += [is_delete] * len(part[name])
                 ends[number] = (before, len(rows))
-    names = list(dict.fromkeys([*(one for row in rows for one in row), *table.keys]))
-    if not rows:
-        names = list(dict.fromkeys([*table.keys, *table.columns]))
+    written = (one for row in rows for one in row)
+    names = list(dict.fromkeys([*written, *table.keys, *table.columns]))
     try:
         columns = {
             one: typed_column(one, [row.get(one) for row in rows], table.columns.get(one))
