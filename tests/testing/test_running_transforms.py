@@ -134,7 +134,7 @@ def test_tests_of_transforms_pass_and_fail_readably(spark, tmp_path, capsys, mon
     assert "user_id: 1" not in said
     assert "after item 2" not in said
     assert "    no step failed with POLYNYA-TRF-080" in said
-    assert "POLYNYA-TRF-080: range(total) fails: 1 of 1 rows" in said
+    assert "[POLYNYA-TRF-080]: range(total) fails: 1 of 1 rows" in said
 
     assert main(["test", "-p", str(project), "-k", "differ", "--json"]) == 1
     (relation,) = json.loads(capsys.readouterr().out.splitlines()[0])["relations"]
