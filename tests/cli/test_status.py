@@ -13,7 +13,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.main import main
 from polynya.cli.status import dataset_block, schema_change_lines
 from polynya.lake.read.inspect import DatasetStatus
-from polynya.lake.table.state import DecidedChange
+from polynya.lake.table.state import DecidedChange, ExpectationFailures
 from polynya.store.clock import SystemClock
 from tests.projects import USERS, write_project
 
@@ -92,6 +92,20 @@ def test_what_never_happened_is_said_in_words() -> None:
     assert "  last copy  never\n  last apply never" in text
     assert "  freshness  no event has arrived yet" in text
     assert "- old" not in text
+
+
+def test_each_expectation_that_results_have_failed_has_a_line() -> None:
+    at = "2026-11-21T11:58:00+00:00"
+    failures = {
+        "not_null(name)": ExpectationFailures(3, "2 of 9 rows", at),
+        "row_count": ExpectationFailures(1, "9 rows, and at most 8 are expected", at),
+    }
+
+    last = "last 2026-11-21 11:58:00 UTC"
+    assert (
+        f"  expect     `not_null(name)` failed in 3 steps, {last}: 2 of 9 rows\n"
+        f"             `row_count` failed in 1 step, {last}: 9 rows, and at most 8 are expected\n"
+    ) in dataset_block(replace(BUSY, failures=failures), NOW)
 
 
 def test_copies_that_wait_for_the_apply_are_shown() -> None:

@@ -30,7 +30,11 @@ def test_an_edited_schema_is_noticed(tmp_path):
     for file in SCHEMA_FILES:
         (tmp_path / file).write_text((PUBLISHED / file).read_text().replace("keys", "kees"))
 
-    assert [path.name for path in outdated_schemas(tmp_path)] == ["project.v1.json", "task.v1.json"]
+    assert [path.name for path in outdated_schemas(tmp_path)] == [
+        "project.v1.json",
+        "task.v1.json",
+        "tests.v1.json",
+    ]
 
 
 @pytest.mark.parametrize("file", SCHEMA_FILES)

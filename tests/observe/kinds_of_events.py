@@ -270,6 +270,18 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
         },
     ),
     (
+        engine.ExpectationFailed(
+            subject="sales.cities", expectation="not_null(people)", reason="1 of 7 rows"
+        ),
+        Level.WARNING,
+        "sales.cities: not_null(people) fails: 1 of 7 rows",
+        {
+            "subject": "sales.cities",
+            "expectation": "not_null(people)",
+            "reason": "1 of 7 rows",
+        },
+    ),
+    (
         engine.DerivedTableWaits(subject="sales.cities", table="shop.users"),
         Level.NOTE,
         "waiting  sales.cities: shop.users has no columns yet",

@@ -21,7 +21,7 @@ from polynya.model.error_catalogue.configuration import TEST_SUBJECT_UNKNOWN, WR
 from polynya.model.error_catalogue.derived import QUERY_NOT_INCREMENTAL
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import LoadedProject
-from polynya.model.task_tests import load_tests
+from polynya.model.task_tests import LoadedTest, LoadedTransformTest, load_tests
 
 if TYPE_CHECKING:
     from polynya.engine.commands.plan import DatasetPlan
@@ -84,6 +84,8 @@ def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:
         # A test of a task that cannot be read would only say so once more.
         test_errors = [error for error in test_errors if error.code != TEST_SUBJECT_UNKNOWN.code]
     found = [*project.errors, *_expression_errors(project), *_query_errors(project)]
+    # What a query that is wrong reads is not known.
+    test_errors += [] if found else _chain_errors(tests)
     return [*found, *test_errors], len(tests)
 
 
@@ -105,6 +107,16 @@ def _query_errors(project: LoadedProject) -> list[ConfigError]:
     from polynya.derived.inputs import query_errors
 
     return query_errors(project)
+
+
+def _chain_errors(tests: list[LoadedTest | LoadedTransformTest]) -> list[ConfigError]:
+    """What is wrong with the tables that tests of transforms name."""
+    if not any(isinstance(test, LoadedTransformTest) for test in tests):
+        return []
+    # As above.
+    from polynya.derived.tested_chains import chain_errors
+
+    return chain_errors(tests)
 
 
 def _has_expressions(*settings: DatasetSettings) -> bool:

@@ -18,6 +18,7 @@ from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.loader import LoadedProject
+from polynya.model.names import shown
 from polynya.observe.events import counted, one_line
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.places import store_at
@@ -195,6 +196,7 @@ def dataset_block(
         "records": _accounting(dataset),
         "changes": _changes(dataset),
         "schema": _newest_schema_change(dataset),
+        "expect": _failures(dataset),
         "rate": None
         if dataset.rows_per_second is None
         else f"{dataset.rows_per_second:,.1f} records/s",
@@ -310,6 +312,15 @@ def _newest_schema_change(dataset: DatasetStatus) -> str | None:
         return None
     newest = dataset.shape_changes[-1]
     return f"{counted(count, 'change')}, last {moment(newest.at)}: {_decided(newest)}"
+
+
+def _failures(dataset: DatasetStatus) -> str | None:
+    """The expectations that committed results have failed; None without one."""
+    failed = [
+        f"{shown(name)} failed in {counted(one.steps, 'step')}, last {moment(one.at)}: {one.says}"
+        for name, one in dataset.failures.items()
+    ]
+    return "\n             ".join(failed) or None
 
 
 def schema_change_lines(dataset: DatasetStatus) -> Iterator[str]:

@@ -15,10 +15,11 @@ from cyclopts import Parameter
 from polynya.cli.context import Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.output import Output
+from polynya.derived.tested_chains import chain_errors
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import ConfigErrors
-from polynya.model.task_tests import LoadedTest, load_tests
+from polynya.model.task_tests import LoadedTest, LoadedTransformTest, load_tests
 from polynya.testing.rows import Row, RowDifference
 from polynya.testing.runner import RelationComparison, TaskTestResult
 
@@ -33,7 +34,7 @@ def tell(output: Output, verdict: TaskTestResult) -> None:
     data: dict[str, object] = {
         "name": test.test.name,
         "task": test.task.name,
-        "dataset": test.dataset.name,
+        "dataset": test.dataset.name if isinstance(test, LoadedTest) else None,
         "where": test.where(),
         "ok": verdict.ok,
         "seconds": seconds,
@@ -46,7 +47,11 @@ def tell(output: Output, verdict: TaskTestResult) -> None:
 
 
 def _as_dict(verdict: TaskTestResult, comparison: RelationComparison) -> dict[str, object]:
+    of_transform: dict[str, object] = {}
+    if comparison.table is not None:
+        of_transform = {"table": comparison.table, "batch": comparison.batch}
     return {
+        **of_transform,
         "relation": comparison.relation,
         "ok": comparison.ok,
         "rows": comparison.rows,
@@ -77,7 +82,7 @@ def _lines(verdict: TaskTestResult) -> Iterator[str]:
 
 
 def _comparison(verdict: TaskTestResult, comparison: RelationComparison) -> Iterator[str]:
-    yield f"  {comparison.relation} ({comparison.rows} row{'' if comparison.rows == 1 else 's'}):"
+    yield f"  {comparison.label} ({comparison.rows} row{'' if comparison.rows == 1 else 's'}):"
     yield from (f"    {problem}" for problem in comparison.problems)
     for difference in comparison.differences[:MOST_SHOWN]:
         yield from _difference(verdict, comparison, difference)
@@ -96,7 +101,7 @@ def _difference(
         yield f"    missing     {_json(expected)}  ({where})"
     else:
         same = [name for name in expected if name not in difference.columns]
-        shown = [name for name in same if name in verdict.keys] or same
+        shown = [name for name in same if name in comparison.keys] or same
         yield f"    different   {_json({name: expected[name] for name in shown})}  ({where})"
         for name in difference.columns:
             yield f"      {name}: expected {_json(expected[name])}, found {_json(actual.get(name))}"
@@ -107,7 +112,7 @@ def _where(
 ) -> str | None:
     if difference.number is None:
         return None
-    return verdict.test.where("expect", comparison.relation, difference.number)
+    return verdict.test.where(*comparison.path, difference.number)
 
 
 def _json(value: Row | object) -> str:
@@ -122,7 +127,7 @@ def run_tests(
     matching: Matching = None,
     context: Context,
 ) -> int:
-    """Run the tests in `tests/`: land their batches, copy them, compare the views.
+    """Run the tests in `tests/`: land their batches, copy them, derive tables, compare the views.
 
     All of them run in one start of Spark, each in tables of its own in a temporary warehouse: the
     project's landing folder and tables are not touched. Exit code 1 when a test fails, 2 when a
@@ -136,6 +141,7 @@ def run_tests(
     """
     project = context.load()
     tests, errors = load_tests(project)
+    errors += chain_errors(tests)
     if errors:
         raise ConfigErrors(errors)
     chosen = _chosen(tests, tasks, matching)
@@ -146,13 +152,17 @@ def run_tests(
     # Start-up time: pyspark.
     from polynya.engine.session import start_spark, throwaway
     from polynya.testing.runner import run_test, unmet_columns
+    from polynya.testing.transforms import run_transform_test
 
     started = time.monotonic()
     verdicts: list[TaskTestResult] = []
     with tempfile.TemporaryDirectory(prefix="polynya-test-", ignore_cleanup_errors=True) as folder:
         spark = start_spark(throwaway(project, Path(folder)))
         for test in chosen:
-            verdicts.append(run_test(spark, test, project.directory))
+            if isinstance(test, LoadedTransformTest):
+                verdicts.append(run_transform_test(spark, test))
+            else:
+                verdicts.append(run_test(spark, test, project.directory))
             tell(context.output, verdicts[-1])
     passed = sum(verdict.ok for verdict in verdicts)
     failed, seconds = len(verdicts) - passed, round(time.monotonic() - started, 1)
@@ -176,8 +186,8 @@ def run_tests(
 
 
 def _chosen(
-    tests: list[LoadedTest], patterns: tuple[str, ...], text: str | None
-) -> list[LoadedTest]:
+    tests: list[LoadedTest | LoadedTransformTest], patterns: tuple[str, ...], text: str | None
+) -> list[LoadedTest | LoadedTransformTest]:
     tasks = sorted({test.task.name for test in tests})
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in tasks):

@@ -8,12 +8,12 @@ from typing import TypeAlias
 from polynya.derived.flow import tables_read
 from polynya.derived.tables import parsed_query
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.derived import DerivedTask
+from polynya.model.config.derived import DerivedQuery, DerivedTask
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.config.task import resolved
 from polynya.model.documents.problems import suggest
 from polynya.model.documents.yaml import NodePath
-from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN
+from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN, RELATIONSHIP_REFUSED
 from polynya.model.error_catalogue.marts import MART_EXPRESSION_REFUSED
 from polynya.model.errors import ConfigError, OperationError
 from polynya.model.formats import rules_of
@@ -42,12 +42,13 @@ def dataset_named(
     where: str,
     may_grow: bool,
     in_flow: bool = False,
+    reader: str = "the query",
 ) -> QueryInput | None:
     """The dataset that a query calls `name`: `schema.table`, or `table` where one alone has it.
 
     The name of its History view stands for it too, but not in a flow. `datasets` are those of the
     tasks that the query may read. None for a name that nothing has yet where `may_grow` says that a
-    first run finds more.
+    first run finds more. `reader` is what names it, for errors.
 
     Raises OperationError for an unknown or ambiguous name, and for the history of a table that
     keeps none; `where` is the place for the message.
@@ -61,20 +62,20 @@ def dataset_named(
     }
     if len(found) > 1:
         raise QUERY_INPUT_UNKNOWN(
-            f"the query reads {shown(name)}, which may be {' or '.join(sorted(found))}",
+            f"{reader} reads {shown(name)}, which may be {' or '.join(sorted(found))}",
             where=where,
             fix="write the name with its schema",
         )
     if not found and not may_grow:
         near = known if "." in name else {one.relations.view: one for one in known.values()}
         fix = suggest(name, sorted(near)) or "add its task to `from`"
-        raise QUERY_INPUT_UNKNOWN(where=where, table=shown(name), fix=fix)
+        raise QUERY_INPUT_UNKNOWN(where=where, reader=reader, table=shown(name), fix=fix)
     dataset = next(iter(found.values()), None)
     if not isinstance(dataset, ResolvedDataset) or not reads_history(name, dataset):
         return dataset
     if in_flow:
         raise QUERY_INPUT_UNKNOWN(
-            f"a flow reads {shown(name)}, which has several rows for each key",
+            f"{reader} reads {shown(name)}, which has several rows for each key",
             where=where,
             fix="write the query as `sql`",
         )
@@ -104,6 +105,11 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
     ]
     declared += [dataset for read in task.registered for dataset in read.datasets()]
     for query in task.queries.values():
+        for number in range(len(query.expect)):
+            place = project.where(task.name, *query.path_of_expectation(number))
+            yield from _expectation_errors(
+                task, query, number, declared, place, finds_more=finds_more
+            )
         wrong = [one for part in query.expressions for one in _wrong(project, task, *part)]
         if wrong:
             yield from wrong
@@ -140,12 +146,47 @@ def _wrong(
         yield error
 
 
-def _unknown_table(
-    name: str, declared: Sequence[QueryInput], place: str, *, finds_more: bool
+def _expectation_errors(
+    task: DerivedTask,
+    query: DerivedQuery,
+    number: int,
+    declared: Sequence[QueryInput],
+    place: str,
+    *,
+    finds_more: bool,
 ) -> Iterator[ConfigError]:
-    """The error of a table that a flow names; its columns are known once the table exists."""
+    """What is wrong with an expectation before the columns of its table are known."""
+    expectation = query.expect[number]
+    if expectation.condition is not None:
+        try:
+            validate_expression(expectation.condition, where=place)
+        except ConfigError as error:
+            yield error
+    if expectation.relationship is not None:
+        name = expectation.relationship.to
+        own = [resolved(task, dataset).relations for dataset in task.datasets]
+        names = {*(one.current.lower() for one in own), *(one.view.lower() for one in own)}
+        known = {*(one.relations.current.lower() for one in declared)}
+        known |= {one.relations.view.lower() for one in declared}
+        if name.lower() in names - known:
+            yield RELATIONSHIP_REFUSED(where=place, table=shown(name))
+            return
+        yield from _unknown_table(
+            name, declared, place, finds_more=finds_more, reader="the relationship"
+        )
+
+
+def _unknown_table(
+    name: str,
+    declared: Sequence[QueryInput],
+    place: str,
+    *,
+    finds_more: bool,
+    reader: str = "a flow",
+) -> Iterator[ConfigError]:
+    """The error of a table that is named; its columns are known once the table exists."""
     try:
-        dataset_named(name, declared, where=place, may_grow=finds_more, in_flow=True)
+        dataset_named(name, declared, where=place, may_grow=finds_more, in_flow=True, reader=reader)
     except OperationError as error:
         yield _as_config(error)
 

@@ -122,7 +122,8 @@ def as_derived(
     for index, dataset in enumerate(task.datasets):
         path = ("datasets", index, "sql" if dataset.flow is None else "flow")
         try:
-            queries[dataset.name] = _query(dataset, directory, path)
+            query = _query(dataset, directory, path)
+            queries[dataset.name] = query.model_copy(update={"expect": dataset.expect})
         except ConfigError as error:
             problems.append(Problem(path, error))
     if problems:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.settings import Dataset
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
@@ -29,6 +30,9 @@ from polynya.model.names import shown
 
 TEST_FOLDER: Final = "tests"
 _CONTENT: Final = ("events", "lines", "folder")
+#: What only the items of a test of a transform have, and what they do not have.
+_OF_TRANSFORMS: Final = ("rows", "deletes", "expect", "fails")
+_OF_OTHERS: Final = (*_CONTENT, "file", "load")
 #: Whether a test can write the records of a format in its own file.
 _TAKES: Final[Mapping[str, Callable[[FormatRules], bool]]] = {
     "events": lambda rules: rules.events_in_tests is not None,
@@ -41,20 +45,14 @@ _WRITTEN: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedTest:
-    """A test that can run, with its task, its dataset and its place in the file.
-
-    `stream` is the landing whose messages the task reads, if there is one.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Located:
+    """A test with its place in a file."""
 
     test: TaskTest
-    task: StorageTask
-    dataset: Dataset
     file: str
     path: NodePath
     document: Node
-    stream: StreamingLanding | None = None
 
     def where(self, *path: str | int) -> str:
         """Return `file:line:col` of a path in the test."""
@@ -62,16 +60,38 @@ class LoadedTest:
         return f"{self.file}:{position.line}:{position.column}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTest(_Located):
+    """A test that can run, with its task, its dataset and its place in the file.
+
+    `stream` is the landing whose messages the task reads, if there is one.
+    """
+
+    task: StorageTask
+    dataset: Dataset
+    stream: StreamingLanding | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTransformTest(_Located):
+    """A test of a transform, with its task and its place in the file.
+
+    Its tables are looked for in `derived/tested_chains.py`.
+    """
+
+    task: DerivedTask
+
+
 def load_tests(
     project: LoadedProject, environment: Mapping[str, str] | None = None
-) -> tuple[list[LoadedTest], list[ConfigError]]:
+) -> tuple[list[LoadedTest | LoadedTransformTest], list[ConfigError]]:
     """Read all test files of a project: the tests that can run, and what is wrong with the others.
 
     `environment` holds the variables for `${env:NAME}`, by default the process's own.
     """
     variables = os.environ if environment is None else environment
     errors: list[ConfigError] = []
-    loaded: list[LoadedTest] = []
+    loaded: list[LoadedTest | LoadedTransformTest] = []
     for path in document_files(project.directory / TEST_FOLDER):
         bound = project.bindings.variables
         file = read_file(path, f"{TEST_FOLDER}/{path.name}", variables, errors, bound=bound)
@@ -88,10 +108,25 @@ def load_tests(
                 problems.append(Problem((*at, "name"), DUPLICATE_NAME(message)))
             names.add(test.name)
             errors.extend(located(problems, file.document, file.shown_as))
-            if file.sound and not problems and task is not None and dataset is not None:
-                stream = _stream(project, task)
+            if not file.sound or problems or task is None:
+                continue
+            if isinstance(task, DerivedTask):
                 loaded.append(
-                    LoadedTest(test, task, dataset, file.shown_as, at, file.document, stream)
+                    LoadedTransformTest(
+                        test=test, file=file.shown_as, path=at, document=file.document, task=task
+                    )
+                )
+            elif dataset is not None:
+                loaded.append(
+                    LoadedTest(
+                        test=test,
+                        file=file.shown_as,
+                        path=at,
+                        document=file.document,
+                        task=task,
+                        dataset=dataset,
+                        stream=_stream(project, task),
+                    )
                 )
     return loaded, errors
 
@@ -130,6 +165,9 @@ def _problems(
         message = f"there is no task {shown(test.task)}"
         yield Problem((*at, "task"), TEST_SUBJECT_UNKNOWN(message, fix=suggest(test.task, names)))
         return
+    if isinstance(task, DerivedTask):
+        yield from _transform_problems(test, at)
+        return
     if dataset is None:
         names = [one.name for one in task.datasets]
         if test.dataset is None:
@@ -140,7 +178,15 @@ def _problems(
             error = TEST_SUBJECT_UNKNOWN(message, fix=suggest(test.dataset, names))
             yield Problem((*at, "dataset"), error)
         return
+    if test.inputs:
+        yield Problem(
+            (*at, "inputs"), CONTRADICTING_SETTINGS("only for transforms", fix="remove the line")
+        )
+    if test.expect is None:
+        yield Problem(at, MISSING_KEY(key="`expect`"))
+        return
     for index, batch in enumerate(test.given):
+        yield from _refused(batch, _OF_TRANSFORMS, "only for transforms", (*at, "given", index))
         yield from _batch_problems(batch, task, dataset, (*at, "given", index))
         if batch.folder is None:
             yield from _message_problems(batch, _stream(project, task), (*at, "given", index))
@@ -155,6 +201,39 @@ def _problems(
                 fix="set `history: true` in the task, or remove the line",
             ),
         )
+
+
+def _transform_problems(test: TaskTest, at: NodePath) -> Iterator[Problem]:
+    for key, fix in (
+        ("dataset", "take the line out: `expect` names the tables"),
+        ("expect", "write it in an item of `given`, with the name of the table above the rows"),
+    ):
+        if getattr(test, key) is not None:
+            yield Problem((*at, key), CONTRADICTING_SETTINGS("not for transforms", fix=fix))
+    for index, batch in enumerate(test.given):
+        place: NodePath = (*at, "given", index)
+        yield from _refused(batch, _OF_OTHERS, "not for transforms", place)
+        if batch.rows is None and batch.deletes is None:
+            yield Problem(place, MISSING_KEY(key="`rows` or `deletes`"))
+        for name, expectation in (batch.expect or {}).items():
+            if all(getattr(expectation, relation) is None for relation in RELATIONS):
+                message = f"nothing is expected: name at least one of {', '.join(RELATIONS[:-1])}"
+                yield Problem((*place, "expect", name), WRONG_VALUE(message))
+            if expectation.quarantined is not None:
+                error = CONTRADICTING_SETTINGS(
+                    "not for transforms: no record of theirs is rejected", fix="remove the line"
+                )
+                yield Problem((*place, "expect", name, "quarantined"), error)
+    if all(batch.expect is None and batch.fails is None for batch in test.given):
+        message = "nothing is expected: write `expect` in an item of `given`"
+        yield Problem((*at, "given"), WRONG_VALUE(message))
+
+
+def _refused(batch: Batch, keys: Sequence[str], message: str, at: NodePath) -> Iterator[Problem]:
+    """Yield the settings of a batch that tasks of this kind do not have."""
+    for key in keys:
+        if getattr(batch, key):
+            yield Problem((*at, key), CONTRADICTING_SETTINGS(message, fix="remove the line"))
 
 
 def _batch_problems(

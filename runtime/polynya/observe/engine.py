@@ -230,6 +230,17 @@ class RowsDerived(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectationFailed(Event):
+    """A result was committed that fails an expectation with `on_failure: warn`: `reason`."""
+
+    type: ClassVar[str] = "expectation.failed"
+    template: ClassVar[str] = "{expectation} fails: {reason}"
+    default_level: ClassVar[Level] = Level.WARNING
+    expectation: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedTableWaits(Event):
     """A derived table waits for a table that its query reads and that has no rows yet."""
 

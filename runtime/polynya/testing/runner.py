@@ -32,8 +32,9 @@ from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset, of_source
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
-from polynya.model.config.task_tests import RELATIONS, Batch, moment
+from polynya.model.config.task_tests import RELATIONS, Batch, Expectation, moment
 from polynya.model.documents.problems import suggest
+from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.configuration import (
     TEST_BATCH_CANNOT_LAND,
     UNKNOWN_COLUMN_IN_SETTING,
@@ -43,13 +44,16 @@ from polynya.model.formats import rules_of
 from polynya.model.headers import STREAM_HEADER_NAMES, Partition, StreamSource
 from polynya.model.names import quote_path, shown
 from polynya.model.promotion import storage_type
-from polynya.model.task_tests import LoadedTest
+from polynya.model.task_tests import LoadedTest, LoadedTransformTest
 from polynya.model.types import DataType
 from polynya.store.object_store import LocalObjectStore
 from polynya.streams.landing import ByHand, Message
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from polynya.testing.rows import Row, RowDifference, as_column, differences
 from polynya.transform.named_columns import UnknownColumn
+
+#: The relations that are views.
+_VIEWS: Final = RELATIONS[:-1]
 
 
 def landed_messages(test: LoadedTest, number: int) -> Mapping[str, bytes]:
@@ -109,7 +113,7 @@ def parquet_file(records: Sequence[Mapping[str, Any]], declared: Mapping[str, Da
     """
     names = list(dict.fromkeys(name for record in records for name in record))
     columns = {
-        name: _column(name, [record.get(name) for record in records], declared.get(name))
+        name: typed_column(name, [record.get(name) for record in records], declared.get(name))
         for name in names
     }
     file = io.BytesIO()
@@ -117,7 +121,11 @@ def parquet_file(records: Sequence[Mapping[str, Any]], declared: Mapping[str, Da
     return file.getvalue()
 
 
-def _column(name: str, values: list[Any], kind: DataType | None) -> pa.Array:
+def typed_column(name: str, values: list[Any], kind: DataType | None) -> pa.Array:
+    """Values of a column in its declared type, else in the type of the values.
+
+    Text is converted. Raises ValueError when a value does not fit, or two do not fit together.
+    """
     try:
         if kind is None:
             return pa.array(values)
@@ -211,12 +219,33 @@ def _unusable(test: LoadedTest, number: int, why: str) -> ConfigError:
 
 @dataclass(frozen=True, slots=True)
 class RelationComparison:
-    """The expected and the actual rows of a relation; `problems`: columns that do not exist."""
+    """The expected and the actual rows of a relation; `problems`: columns that do not exist.
+
+    `keys` are those of its records. In a test of a transform `table` and `batch` say of which table
+    and after which item of `given`, from 1.
+    """
 
     relation: str
     rows: int
     differences: tuple[RowDifference, ...] = ()
     problems: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    table: str | None = None
+    batch: int | None = None
+
+    @property
+    def path(self) -> NodePath:
+        """Where the test says what is expected."""
+        if self.batch is None or self.table is None:
+            return ("expect", self.relation)
+        return ("given", self.batch - 1, "expect", self.table, self.relation)
+
+    @property
+    def label(self) -> str:
+        """What is compared, for people."""
+        if self.table is None:
+            return self.relation
+        return f"{self.table} after item {self.batch}, {self.relation}"
 
     @property
     def ok(self) -> bool:
@@ -226,14 +255,13 @@ class RelationComparison:
 
 @dataclass(frozen=True, slots=True)
 class TaskTestResult:
-    """The result of a test. `error`: why its task failed; `keys`: those of its records.
+    """The result of a test. `error`: why its task failed.
 
     `unmet` are columns that settings name and no record of the test has.
     """
 
-    test: LoadedTest
+    test: LoadedTest | LoadedTransformTest
     seconds: float
-    keys: tuple[str, ...] = ()
     comparisons: tuple[RelationComparison, ...] = ()
     error: PolynyaError | None = None
     unmet: frozenset[UnknownColumn] = frozenset()
@@ -257,9 +285,9 @@ def run_test(spark: SparkSession, test: LoadedTest, project: Path) -> TaskTestRe
         _run(spark, test, task, project, unmet.update)
     except PolynyaError as error:
         return TaskTestResult(test, time.monotonic() - started, error=error)
-    keys, comparisons = _compared(spark, test, task, dataset)
+    comparisons = tuple(_compared(spark, test, task, dataset))
     seconds = time.monotonic() - started
-    return TaskTestResult(test, seconds, keys, comparisons, unmet=frozenset(unmet))
+    return TaskTestResult(test, seconds, comparisons, unmet=frozenset(unmet))
 
 
 def _isolated(test: LoadedTest) -> StorageTask:
@@ -300,23 +328,32 @@ def _run(
 
 def _compared(
     spark: SparkSession, test: LoadedTest, task: StorageTask, dataset: ResolvedDataset
-) -> tuple[tuple[str, ...], tuple[RelationComparison, ...]]:
-    """Keys of the dataset, and each expected relation against what it holds."""
+) -> Iterator[RelationComparison]:
+    """Each expected relation against what it holds."""
+    assert test.test.expect is not None, "a check of the file"
+    yield from compared_views(spark, test.test.expect, dataset)
+    expected = test.test.expect.quarantined
+    if expected is not None:
+        # Records that belong to no table stay with the position of the whole task.
+        ledger = ledger_dataset(task) if rules_of(dataset.landing.format).finds_tables else None
+        tables = [_internal_table(spark, one) for one in (dataset, ledger) if one is not None]
+        yield _comparison("quarantined", expected, _quarantined(spark, *tables), _keys(tables[0]))
+
+
+def compared_views(
+    spark: SparkSession, expected: Expectation, dataset: ResolvedDataset
+) -> Iterator[RelationComparison]:
+    """The views of a dataset whose rows are expected, each against what it shows."""
     table = _internal_table(spark, dataset)
-    comparisons = []
-    for relation in RELATIONS:
-        expected = getattr(test.test.expect, relation)
-        if expected is None:
-            continue
-        if relation == "quarantined":
-            # Records that belong to no table stay with the position of the whole task.
-            ledger = ledger_dataset(task) if rules_of(dataset.landing.format).finds_tables else None
-            rows = _quarantined(spark, table, _internal_table(spark, ledger) if ledger else None)
-        else:
-            rows = _view(spark, table, relation) if table else None
-        keys = table.state.copy.columns.keys if table else []
-        comparisons.append(_comparison(relation, expected, rows, keys))
-    return tuple(table.state.copy.columns.keys if table else ()), tuple(comparisons)
+    for relation in _VIEWS:
+        rows = getattr(expected, relation)
+        if rows is not None:
+            shown_rows = _view(spark, table, relation) if table else None
+            yield _comparison(relation, rows, shown_rows, _keys(table))
+
+
+def _keys(table: DatasetTable | None) -> tuple[str, ...]:
+    return () if table is None else tuple(table.state.copy.columns.keys)
 
 
 def _internal_table(spark: SparkSession, dataset: ResolvedDataset) -> DatasetTable | None:
@@ -364,10 +401,10 @@ def _quarantined(spark: SparkSession, *tables: DatasetTable | None) -> pa.Table 
 
 
 def _comparison(
-    relation: str, expected: Sequence[Row], actual: pa.Table | None, keys: Sequence[str]
+    relation: str, expected: Sequence[Row], actual: pa.Table | None, keys: tuple[str, ...]
 ) -> RelationComparison:
     if actual is None:
-        return RelationComparison(relation, 0, tuple(differences(expected, [])))
+        return RelationComparison(relation, 0, tuple(differences(expected, [])), keys=keys)
     types = {member.name: member.type for member in actual.schema}
     unknown = sorted({name for row in expected for name in row if name not in types})
     if unknown:
@@ -379,7 +416,8 @@ def _comparison(
     rows = [
         {name: to_json(v, types[name]) for name, v in row.items()} for row in actual.to_pylist()
     ]
-    return RelationComparison(relation, actual.num_rows, tuple(differences(wanted, rows, keys)))
+    found = tuple(differences(wanted, rows, keys))
+    return RelationComparison(relation, actual.num_rows, found, keys=keys)
 
 
 def unmet_columns(verdicts: Sequence[TaskTestResult]) -> Iterator[ConfigError]:
@@ -389,7 +427,7 @@ def unmet_columns(verdicts: Sequence[TaskTestResult]) -> Iterator[ConfigError]:
     """
     tests: dict[tuple[str, str], list[TaskTestResult]] = {}
     for verdict in verdicts:
-        if verdict.error is None:
+        if verdict.error is None and isinstance(verdict.test, LoadedTest):
             tests.setdefault((verdict.test.task.name, verdict.test.dataset.name), []).append(
                 verdict
             )

@@ -19,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from polynya.derived.affected import plan_of
+from polynya.derived.expectations import referenced
 from polynya.derived.flow import compile_flow, tables_read
 from polynya.derived.inputs import QueryInput, dataset_named, reads_history
 from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan
@@ -35,9 +36,10 @@ from polynya.engine.tasks.affected_rows import (
     TemporaryViews,
     affected_keys,
 )
+from polynya.engine.tasks.expectations import ResultJudge
 from polynya.engine.tasks.registered_inputs import RegisteredInputs
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
-from polynya.lake.copy.recompute import Recomputed, confirm, recompute
+from polynya.lake.copy.recompute import confirm, recompute
 from polynya.lake.errors import machine_error
 from polynya.lake.fold.live_views import (
     columns_of,
@@ -67,7 +69,7 @@ from polynya.model.errors import PolynyaError
 from polynya.model.formats import rules_of
 from polynya.model.names import quote
 from polynya.model.types import DataType
-from polynya.observe.engine import DerivedTableWaits, RowsDerived
+from polynya.observe.engine import DerivedTableWaits, ExpectationFailed, RowsDerived
 
 #: Seconds between two looks at the inputs.
 _PAUSE_SECONDS: Final = 1.0
@@ -112,7 +114,9 @@ class DerivedUnit:
         self._maintenance = MaintenanceUnit(dataset)
         self._query = task.query_of(dataset.name)
         self._name = dataset.relations.current
-        #: The tables that the query reads; None before they are known.
+        #: The tables that the query reads, and with them those that relationships name; None before
+        #: they are known.
+        self._read: tuple[str, ...] = ()
         self._named: tuple[str, ...] | None = None
         self._inputs: dict[str, DatasetTable] = {}
         self._registered = RegisteredInputs(context)
@@ -171,7 +175,16 @@ class DerivedUnit:
         costs = DerivationCosts() if before is None else before.costs
         try:
             with TemporaryViews(self._context.spark) as views:
-                step = self._step(views, derivation, before)
+                inputs = self._input_views(views, derivation, before)
+                step = self._step(views, inputs, derivation, before)
+                judge = ResultJudge(
+                    self._context.spark,
+                    self._dataset,
+                    self._query,
+                    inputs,
+                    clock.now(),
+                    self._place_of_expectation,
+                )
 
                 def derived() -> Derivation:
                     seconds = round(clock.monotonic() - began, 3)
@@ -180,9 +193,9 @@ class DerivedUnit:
                         now = replace(costs, keyed=seconds, share=step.share)
                     return replace(derivation, costs=now)
 
+                judged = judge.judge if self._query.expect else None
                 if step.text is None:
-                    confirm(table.table, derived())
-                    done = Recomputed(0, None)
+                    done = confirm(table.table, derived(), now=clock.now(), judge=judged)
                 else:
                     done = recompute(
                         table.table,
@@ -191,10 +204,13 @@ class DerivedUnit:
                         derived,
                         now=clock.now(),
                         affected=step.affected,
+                        judge=judged,
                     )
         except (PySparkException, Py4JError) as error:
             raise self._refused(error) from error
         table.publish(table.table.shape())
+        for name, says in done.failed.items():
+            table.tell(ExpectationFailed(subject=table.name, expectation=name, reason=says))
         changed = {} if done.applied is None else done.applied.figures.counts()
         table.tell(
             RowsDerived(
@@ -206,15 +222,25 @@ class DerivedUnit:
             )
         )
 
-    def _step(
+    def _input_views(
         self, views: TemporaryViews, derivation: Derivation, before: Derivation | None
+    ) -> dict[str, str]:
+        """The quoted view of each input over its snapshot or version, by its name in the query."""
+        inputs = {name: views.of(text) for name, text in self._views(derivation.inputs).items()}
+        checked = before is not None and before.query == derivation.query
+        known = before.inputs if before is not None and checked else {}
+        frames = self._registered.frames(known)
+        return inputs | {name: views.of(rows) for name, rows in frames.items()}
+
+    def _step(
+        self,
+        views: TemporaryViews,
+        now: Mapping[str, str],
+        derivation: Derivation,
+        before: Derivation | None,
     ) -> RestrictedStep:
         """What is computed: the rows with affected keys, or all."""
         query = self._parsed()
-        now = {name: views.of(text) for name, text in self._views(derivation.inputs).items()}
-        checked = before is not None and before.query == derivation.query
-        known = before.inputs if before is not None and checked else {}
-        now |= {name: views.of(rows) for name, rows in self._registered.frames(known).items()}
         affected = self._affected(views, now, derivation, before)
         if isinstance(affected, str):
             return RestrictedStep(query.over(now), affected)
@@ -241,6 +267,8 @@ class DerivedUnit:
             return f"{other}: a registered table changed"
         changed: dict[str, pa.Table] = {}
         for name, table in self._inputs.items():
+            if name not in self._read:
+                continue
             internal = table.dataset.relations.internal
             keys = changed_keys(
                 table.table, table.shape(), before.inputs[internal], derivation.inputs[internal]
@@ -261,11 +289,12 @@ class DerivedUnit:
         old = {
             name: views.of(text) if changed[name].num_rows else now[name]
             for name, text in self._views(before.inputs).items()
+            if name in changed
         }
         changed |= self._registered.unchanged()
         states = {
-            name: InputStates(old.get(name, view), view, changed[name])
-            for name, view in now.items()
+            name: InputStates(old.get(name, now[name]), now[name], changed[name])
+            for name in changed
         }
         keys = affected_keys(views, plan, states)
         return keys if isinstance(keys, str) else AffectedRows(plan, keys, share)
@@ -287,7 +316,8 @@ class DerivedUnit:
         Raises OperationError for a table that the transform does not have.
         """
         if self._named is None:
-            self._named = self._names()
+            self._read = self._names()
+            self._named = tuple(dict.fromkeys([*self._read, *referenced(self._query.expect)]))
         for name in self._named:
             opened = self._inputs.get(name)
             if name in self._registered:
@@ -345,11 +375,15 @@ class DerivedUnit:
                 () if reads_history(name, table.dataset) else table.known_keys(),
             )
             for name, table in self._inputs.items()
-        } | self._registered.described()
+            if name in self._read
+        } | {name: one for name, one in self._registered.described().items() if name in self._read}
 
     def _place(self, path: NodePath) -> str:
         """Where a setting of the flow is, for errors."""
         return f"{self._name}: {dotted((*self._query.path, *path))}"
+
+    def _place_of_expectation(self, number: int) -> str:
+        return f"{self._name}: {dotted(self._query.path_of_expectation(number))}"
 
     def _look_again(self, table: DatasetTable) -> None:
         """See the commits of others; the state is read only if there is one."""
@@ -454,11 +488,16 @@ class DerivedUnit:
         return texts
 
     def _digest(self) -> str:
-        """What the result depends on besides rows: the query, and how its inputs show theirs."""
+        """What the result depends on besides rows: the query, and how its inputs show theirs.
+
+        What it has to satisfy counts too.
+        """
         keys = ", ".join(map(quote, self._dataset.events.keys))
         texts = self._views() | self._registered.texts()
         views = (f"{name}: {view}" for name, view in sorted(texts.items()))
-        parts = [self._parsed().text, keys, *views]
+        # An expectation that is new or edited is judged by the next step, over all rows.
+        expected = [one.model_dump_json(exclude_unset=True) for one in self._query.expect]
+        parts = [self._parsed().text, keys, *views, *expected]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _result(self, views: TemporaryViews, text: str) -> DataFrame:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import ApplyRun, CopyParts
@@ -36,14 +37,27 @@ from polynya.model.types import DataType, TypeSyntaxError, Void, parse_type
 
 #: Digits of the number of a step, which orders its events.
 _DIGITS: Final = 20
+#: Judges a result by its expectations before it is committed: rows that the step has computed
+#: (None: it computed none), what makes all rows of the table after the step (None: these are all),
+#: and their columns. Returns by what the result fails each expectation that only warns, None where
+#: it passes. Raises OperationError for a result that must not be committed.
+Judge: TypeAlias = Callable[
+    [DataFrame | None, Callable[[], DataFrame] | None, Mapping[str, DataType]],
+    Mapping[str, str | None],
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """What one step did: rows that the query returned, and the apply, None without differences."""
+    """What one step did.
+
+    `rows` is how many the query returned, `applied` the apply, None without differences, and
+    `failed` says by what the rows fail expectations that only warn.
+    """
 
     rows: int
     applied: ApplyResult | None
+    failed: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +96,7 @@ def recompute(
     *,
     now: datetime,
     affected: AffectedKeys | None = None,
+    judge: Judge | None = None,
 ) -> Recomputed:
     """Commit what differs between `result` and Current, and what it was derived from.
 
@@ -89,7 +104,8 @@ def recompute(
     names query and snapshots; it is asked for once the result is computed and compared.
 
     Raises OperationError, and leaves the table as it is: a column has a type that the table cannot
-    hold or take, or the keys do not tell the rows apart. Raises what a commit raises.
+    hold or take, the keys do not tell the rows apart, or `judge` refuses the rows. Raises what a
+    commit raises.
     """
     keys = target.dataset.events.keys
     schema = result_schema(target, result)
@@ -100,6 +116,8 @@ def recompute(
         rows = run.settle(result.selectExpr(*typed))
         # Nothing of the table changes before it is known that the result is not refused.
         count = _refuse_wrong_keys(target, rows, keys)
+        whole = None if affected is None else partial(_whole, run, rows, affected)
+        verdicts = {} if judge is None else judge(rows, whole, schema)
         empty = _follow_columns(target, schema)
         target.grow(schema)
         shape = target.shape(schema | empty, keys)
@@ -109,9 +127,10 @@ def recompute(
         step = Reloading(DELETING, 0, now.isoformat(), place=place)
         changes = _differences(run, rows, shape, step, affected)
         following = _state_after(target, schema | empty, keys, derivation())
+        following = following.with_verdicts(verdicts, now)
         if not (found := changes.count()):
             target.commit_copy_state(following, "derive")
-            return Recomputed(count, None)
+            return Recomputed(count, None, _failed(verdicts))
         snapshot = target.state.snapshot
         assert snapshot is not None, "a takeover has made one"
         parts = CopyParts(
@@ -122,14 +141,49 @@ def recompute(
             count=found,
         )
         applied = applier.apply(target, shape, reason="its inputs changed", now=now, fresh=parts)
-    return Recomputed(count, applied)
+    return Recomputed(count, applied, _failed(verdicts))
 
 
-def confirm(target: DatasetTable, derivation: Derivation) -> None:
-    """Commit that Current is what the query returns over these snapshots. Raises as a commit."""
+def confirm(
+    target: DatasetTable,
+    derivation: Derivation,
+    *,
+    now: datetime,
+    judge: Judge | None = None,
+) -> Recomputed:
+    """Commit that Current is what the query returns over these snapshots.
+
+    Raises what a commit raises, and OperationError where `judge` refuses the rows of Current: they
+    may depend on a table that the query does not read, or on the time.
+    """
     enter(target)
-    following = _state_after(target, target.known_schema(), target.known_keys(), derivation)
+    schema, keys = target.known_schema(), target.known_keys()
+    verdicts: Mapping[str, str | None] = {}
+    if judge is not None:
+        with ApplyRun.of(target, target.shape(schema, keys)) as run:
+            verdicts = judge(None, partial(_unchanged, run), schema)
+    following = _state_after(target, schema, keys, derivation).with_verdicts(verdicts, now)
     target.commit_copy_state(following, "derive")
+    return Recomputed(0, None, _failed(verdicts))
+
+
+def _failed(verdicts: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: says for name, says in verdicts.items() if says is not None}
+
+
+def _whole(run: ApplyRun, rows: DataFrame, affected: AffectedKeys) -> DataFrame:
+    """All rows of the table after a step that has computed those with affected keys."""
+    return _unchanged(run, affected).unionByName(rows)
+
+
+def _unchanged(run: ApplyRun, affected: AffectedKeys | None = None) -> DataFrame:
+    """The rows of Current that a step leaves as they are."""
+    names = ", ".join(f"c.{quote(name)}" for name in run.shape.data)
+    others = ""
+    if affected is not None:
+        others = f"LEFT ANTI JOIN {affected.relation} k ON {affected.match('c')} "
+    current = current_rows(run.shape, run.table)
+    return run.sql(f"SELECT {names} FROM ({current}) c {others}WHERE c.__live")
 
 
 def result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType]:

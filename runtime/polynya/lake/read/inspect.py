@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -23,7 +23,12 @@ from polynya.lake.read.query import run_query
 from polynya.lake.spark.api import PySparkException, SparkSession
 from polynya.lake.spark.session import CATALOG, internal_name
 from polynya.lake.table.shaping import shape_of
-from polynya.lake.table.state import ApplyState, CopyState, DecidedChange
+from polynya.lake.table.state import (
+    ApplyState,
+    CopyState,
+    DecidedChange,
+    ExpectationFailures,
+)
 from polynya.lake.warehouse.tables import Tables
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
@@ -108,7 +113,8 @@ class DatasetStatus:
 
     `inserts`, `updates`, `deletes` and `truncates` count what applied events did since
     `counted_since`, None for since the table exists. `shape_changes` are the newest changes of the
-    source's shape, the oldest first, `earlier_shape_changes` counts those before.
+    source's shape, the oldest first, `earlier_shape_changes` counts those before. `failures` has
+    the expectations of a derived table that committed results have failed, by their names.
     """
 
     dataset: str
@@ -153,6 +159,7 @@ class DatasetStatus:
     counted_since: str | None = None
     shape_changes: Sequence[DecidedChange] = ()
     earlier_shape_changes: int = 0
+    failures: Mapping[str, ExpectationFailures] = field(default_factory=dict)
 
 
 def load(catalog: Tables, dataset: ResolvedDataset) -> Table | None:
@@ -249,6 +256,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         counted_since=_counted_since(copy, apply, now),
         shape_changes=copy.shape_changes,
         earlier_shape_changes=copy.earlier_shape_changes,
+        failures=copy.failures,
     )
 
 

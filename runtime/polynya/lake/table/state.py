@@ -388,6 +388,19 @@ class Derivation:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectationFailures:
+    """How often results were committed that fail an expectation of their table.
+
+    `steps` counts them. `says` is what the last one failed by, `at` when it was derived, ISO 8601
+    in UTC.
+    """
+
+    steps: int
+    says: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class CopyState:
     """Source position and accounting of a dataset.
 
@@ -398,7 +411,8 @@ class CopyState:
     `reloaded` is the last reload that a schedule has begun; None: there was none.
     `shape_changes` are the newest changes of the shape of the source, the oldest of them first, and
     `earlier_shape_changes` counts those before. `derivation` is that of a derived table; None: its
-    first step has not ended, or its rows come from elsewhere.
+    first step has not ended, or its rows come from elsewhere. `failures` has its expectations that
+    some result has failed, by their names.
     """
 
     ownership: TableOwnership = field(default_factory=TableOwnership)
@@ -416,6 +430,19 @@ class CopyState:
     shape_changes: list[DecidedChange] = field(default_factory=list)
     earlier_shape_changes: int = 0
     derivation: Derivation | None = None
+    failures: dict[str, ExpectationFailures] = field(default_factory=dict)
+
+    def with_verdicts(self, verdicts: Mapping[str, str | None], at: datetime) -> Self:
+        """The state after a result was judged: by what it fails each expectation, None: it passes.
+
+        Expectations that no longer exist are forgotten.
+        """
+        failures = {name: one for name, one in self.failures.items() if name in verdicts}
+        for name, says in verdicts.items():
+            if says is not None:
+                steps = failures[name].steps if name in failures else 0
+                failures[name] = ExpectationFailures(steps + 1, says, at.isoformat())
+        return replace(self, failures=failures)
 
     def reload_due(self, dataset: ResolvedDataset) -> datetime | None:
         """When the schedule of its dataset asks for a reload, in UTC; in the past: now.
@@ -504,6 +531,10 @@ class CopyState:
         if values.get("derivation") is not None:
             costs = _part(DerivationCosts, values["derivation"].get("costs", {}))
             values["derivation"]["costs"] = costs
+        values["failures"] = {
+            name: _part(ExpectationFailures, one)
+            for name, one in values.get("failures", {}).items()
+        }
         for name, kind in (
             ("ownership", TableOwnership),
             ("suspended", Suspension),

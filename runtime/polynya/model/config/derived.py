@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.engines import EngineSetting
+from polynya.model.config.expectations import ResultExpectation, refuse_repeated_names
 from polynya.model.config.fields import ClusterName, Column, Frozen, Name, Prefix, Retention, Size
 from polynya.model.config.flow import Flow, FlowStep
 from polynya.model.config.layout import PartitionBy, SortBy
@@ -32,6 +33,11 @@ class DerivedTable(Frozen):
         "where the query allows it and it is expected to be faster than the whole query. "
         "`strict`: the same without the comparison of times, and a query that does not allow it "
         "is refused. `full`: a step computes the whole query. Default: `auto`.",
+    )
+    expect: tuple[ResultExpectation, ...] = Field(
+        default=(),
+        max_length=100,
+        description="What every result has to satisfy. All of it is judged before a step commits.",
     )
     history: bool = Field(
         default=False, description="Keep every version of every row. Default: false."
@@ -89,6 +95,7 @@ class DerivedDataset(DerivedTable):
                 "{message}",
                 {"message": "a dataset needs one of `sql` and `flow`", "fix": "write one of them"},
             )
+        refuse_repeated_names(self.expect)
         return self
 
 
@@ -129,7 +136,7 @@ class TransformTask(Frozen):
 
 
 class DerivedQuery(Frozen):
-    """The query of one table: its text or its flow.
+    """The query of one table: its text or its flow, and what its results have to satisfy.
 
     `path` leads to the setting of its task; `file` holds the text, where it is not in the task.
     `expressions` are parts of the text that a person wrote, with the paths of their settings.
@@ -143,6 +150,11 @@ class DerivedQuery(Frozen):
     incremental: Incremental = "auto"
     expressions: tuple[tuple[tuple[str | int, ...], str], ...] = ()
     reads_own: bool = False
+    expect: tuple[ResultExpectation, ...] = ()
+
+    def path_of_expectation(self, number: int) -> tuple[str | int, ...]:
+        """The path of an expectation in the settings of its task, by its number from 0."""
+        return (*self.path[:-1], "expect", number)
 
 
 class DerivedTask(StorageTask):

@@ -8,7 +8,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from polynya.model.config.fields import Frozen, Name, RelativePath
+from polynya.model.config.fields import Column, ColumnType, Frozen, Name, RelativePath
+from polynya.model.config.flow import InputName
+from polynya.model.error_catalogue.derived import EXPECTATION_FAILED
 
 #: Where the engine's clock stands unless a test says otherwise.
 DEFAULT_CLOCK: Final = "2026-01-01T00:00:00Z"
@@ -42,8 +44,49 @@ Moment: TypeAlias = Annotated[
 Record: TypeAlias = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object"})]
 
 
+class Expectation(Frozen):
+    """The rows of a dataset after a batch. Views that are left out are not compared.
+
+    Rows may name only some columns, in any order of rows; there may be no other rows.
+    """
+
+    current: tuple[Record, ...] | None = Field(
+        default=None, description="Rows of the Current view."
+    )
+    history: tuple[Record, ...] | None = Field(
+        default=None, description="Rows of the History view."
+    )
+    changes: tuple[Record, ...] | None = Field(
+        default=None, description="Rows of the Changes view: pending events."
+    )
+    quarantined: tuple[Record, ...] | None = Field(
+        default=None,
+        description="Rejected records by `file`, `offset`, `rule`, `error` and `raw`. Not for "
+        "transforms.",
+    )
+
+
+class GivenInput(Frozen):
+    """A table to which a test of a transform gives rows, as far as its task does not tell."""
+
+    keys: tuple[Column, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="Columns that tell its rows apart. Default: the `keys` of its dataset.",
+    )
+    columns: dict[Column, ColumnType] = Field(
+        default={},
+        description="Types of columns, as in `columns` of a dataset. Default: those that its "
+        "dataset declares, else the type of the values.",
+    )
+
+
 class Batch(Frozen):
-    """What lands and is copied in one step. One of `events`, `lines` and `folder`."""
+    """What lands and is copied in one step.
+
+    For a task that reads files or messages one of `events`, `lines` and `folder`; for a transform
+    `rows`, `deletes` or both.
+    """
 
     events: tuple[Record, ...] | None = Field(
         default=None,
@@ -69,6 +112,29 @@ class Batch(Frozen):
         description="Path below `landing.path` under which `events` or `lines` land. Default: "
         "derived from the `path` of the dataset.",
     )
+    rows: dict[InputName, tuple[Record, ...]] | None = Field(
+        default=None,
+        min_length=1,
+        description="For transforms: rows of tables that the queries read, named as in queries. A "
+        "row is inserted, or takes the place of the one with the same keys.",
+    )
+    deletes: dict[InputName, tuple[Record, ...]] | None = Field(
+        default=None,
+        min_length=1,
+        description="For transforms: the keys of rows that are deleted, by their tables. Within a "
+        "batch, after `rows`.",
+    )
+    expect: dict[InputName, Expectation] | None = Field(
+        default=None,
+        min_length=1,
+        description="For transforms: the rows of tables after the batch, named as in queries: "
+        "those of the task, and of transforms that it reads.",
+    )
+    fails: Annotated[str, Field(pattern=r"^POLYNYA-[A-Z]{2,6}-[0-9]{3}$")] | None = Field(
+        default=None,
+        description="For transforms: code of the error with which a step of this batch has to "
+        f"fail, such as `{EXPECTATION_FAILED.code}`.",
+    )
     load: bool = Field(
         default=False,
         description="The batch belongs to the first full load: it lands where `initial_load` "
@@ -83,29 +149,8 @@ class Batch(Frozen):
     )
 
 
-class Expectation(Frozen):
-    """The rows of a dataset after the last batch. Views that are left out are not compared.
-
-    Rows may name only some columns, in any order of rows; there may be no other rows.
-    """
-
-    current: tuple[Record, ...] | None = Field(
-        default=None, description="Rows of the Current view."
-    )
-    history: tuple[Record, ...] | None = Field(
-        default=None, description="Rows of the History view."
-    )
-    changes: tuple[Record, ...] | None = Field(
-        default=None, description="Rows of the Changes view: pending events."
-    )
-    quarantined: tuple[Record, ...] | None = Field(
-        default=None,
-        description="Rejected records by `file`, `offset`, `rule`, `error` and `raw`.",
-    )
-
-
 class TaskTest(Frozen):
-    """One test: batches for a dataset, and the rows that must come of them."""
+    """One test: batches for a dataset or a transform, and the rows that must come of them."""
 
     name: str = Field(
         min_length=1,
@@ -114,7 +159,12 @@ class TaskTest(Frozen):
     )
     task: Name = Field(description="Name of the task.")
     dataset: Name | None = Field(
-        default=None, description="Name of the dataset. Default: the only declared one."
+        default=None,
+        description="Name of the dataset. Default: the only declared one. Not for transforms.",
+    )
+    inputs: dict[InputName, GivenInput] = Field(
+        default={},
+        description="For transforms: keys and types of the tables in `rows`, named as there.",
     )
     clock: Moment = Field(
         default=DEFAULT_CLOCK, description="Time at which the engine's clock is fixed."
@@ -122,7 +172,10 @@ class TaskTest(Frozen):
     given: tuple[Batch, ...] = Field(
         min_length=1, description="Batches, copied one after the other."
     )
-    expect: Expectation = Field(description="The rows expected at the end.")
+    expect: Expectation | None = Field(
+        default=None,
+        description="The rows expected at the end. Transforms have it in the items of `given`.",
+    )
 
 
 class TaskTests(Frozen):

@@ -71,7 +71,7 @@ QUERY_INPUT_UNKNOWN: Final = ErrorEntry(
     OperationError,
     "POLYNYA-TRF-076",
     title="a query reads a table that its transform does not have",
-    message="the query reads {table}, which none of the tasks in `from` has",
+    message="{reader} reads {table}, which none of the tasks in `from` has",
     state=_RESULT_KEPT,
     page="A query names the tables of the tasks in `from` as other queries do: `schema.table`, or "
     "`table` where only one of them has this name; `table__history` is the History view of a table "
@@ -97,4 +97,37 @@ QUERY_NOT_INCREMENTAL: Final = ErrorEntry(
     fix="change the query, or set `incremental: auto`",
     page="`incremental: strict` refuses a query if Polynya cannot tell which rows of its result "
     "the changes of its inputs concern. `docs/incremental-sql.md` lists the reasons.",
+)
+EXPECTATION_FAILED: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-080",
+    title="the result of a query does not satisfy an expectation",
+    message="{failed}",
+    state=_RESULT_KEPT,
+    fix="correct the inputs, the query or the expectation",
+    page="`expect` of a derived table says what each result has to satisfy. A step whose result "
+    "fails an expectation with `on_failure: stop` commits nothing. The message has each of them, "
+    "the number of rows, and the keys of some. The step is tried again with growing pauses, so it "
+    "succeeds by itself once the inputs are right. With `on_failure: warn` it would be committed.",
+)
+EXPECTATION_REFUSED: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-081",
+    title="an expectation cannot be judged",
+    message="{expectation} cannot be judged: {reason}",
+    state=_RESULT_KEPT,
+    page="An expectation names a column that the result does not have, a value that does not fit "
+    "the type of its column, or an expression that Spark refuses. Whether columns and types fit is "
+    "known when the table is derived.",
+)
+RELATIONSHIP_REFUSED: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-TRF-082",
+    title="a relationship names a table of its own transform",
+    message="{table} is made by the same transform",
+    state=_NOT_READ,
+    fix="make the two tables in two transforms, so that one of them reads the other",
+    page="A relationship is judged against a table of the tasks in `from`, at the snapshot that "
+    "the step reads. The tables of one transform are derived in steps of their own, so each might "
+    "be compared with an older state of the other.",
 )
