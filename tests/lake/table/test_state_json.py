@@ -54,7 +54,7 @@ NEW_IN_COPY = {
     "source": None, "stream": None, "landed": None,
     "unparsed": 0, "eras": [], "key_names": [], "refused": [],
     "inserted": None, "inserted_since": None, "shape_changes": [], "earlier_shape_changes": 0,
-    "reloaded": None, "derivation": None,
+    "reloaded": None, "derivation": None, "failures": {},
 }  # fmt: skip
 NEW_IN_RELOADING = {
     "glob": None, "stream": None, "until": None, "scheduled": None, "due": None,
