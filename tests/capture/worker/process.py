@@ -82,7 +82,13 @@ class CaptureProcess:
         return self.ended() == -signal.SIGKILL
 
     def ended(self) -> int:
-        """Its exit code, when it has ended by itself."""
-        code = self.process.wait(_PATIENCE)
+        """Its exit code, when it has ended by itself. Fails when it goes on."""
+        try:
+            code = self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            # What is told every few seconds says nothing of what it waits for.
+            told = [event for event in self.told if event["type"] != "lag"]
+            raise AssertionError(f"it did not end in time; it told {told[-3:]}") from None
         self._listener.join()
         return code
