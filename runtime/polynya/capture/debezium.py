@@ -36,7 +36,7 @@ from polynya.capture.landing.position import BINLOGS, LogPosition
 from polynya.capture.landing.statements import as_read, misread, mistyped
 from polynya.capture.landing.stream import StreamEvent, TakeEvents
 from polynya.capture.lists import NestedLists
-from polynya.capture.postgresql.session import MESSAGE_PREFIX, POSITION_REQUEST
+from polynya.capture.postgresql.session import MESSAGE_PREFIX, POSITION_REQUEST, UNDECODABLE
 from polynya.capture.source import NAME, TRANSACTIONS, Offset, heartbeats_move
 from polynya.capture.wire import TableError
 from polynya.formats.debezium.tables import table_of
@@ -661,7 +661,8 @@ _STATEMENT: Final = re.compile(
     re.DOTALL,
 )
 #: What Debezium says of a value, of a type that it does not know, and of rows that have other
-#: columns than the table had by all statements that it has read.
+#: columns than the table had by all statements that it has read; and what PostgreSQL says each time
+#: that it decodes a transaction with tables as they were before they were altered.
 _MARKS: Final = (
     ("Error while deserializing binlog data", "a value that Debezium cannot read"),
     (
@@ -671,6 +672,7 @@ _MARKS: Final = (
     ("ColumnType.byCode", "a column of a type that Debezium does not know, such as COMPRESSED"),
     ("internal schema size", "rows that do not fit the table as the stream has defined it"),
     ("schema isn't known to this connector", "rows of a table that the stream has not defined"),
+    *((mark, "a transaction that PostgreSQL cannot decode") for mark in UNDECODABLE),
 )
 #: The same of which Debezium names the table; of a row that does not fit it without its database.
 _OF_TABLE: Final = re.compile(

@@ -20,6 +20,7 @@ UNREADABLE = {
     "type": 'Cannot invoke "ColumnType.ordinal()" because "ColumnType.byCode(int)" is null',
     "YEAR": "Failed to deserialize data of EventHeaderV4{timestamp=1795890121000, "
     "eventType=TABLE_MAP, serverId=1}; Failed to read remaining 1 of 3 bytes from position 4",
+    "map": f'{BEFORE}ERROR: could not map filenumber "base/5/16395" to relation OID',
     "fit": "Error processing row in t, internal schema size 4, but row size 5 , restart connector",
 }
 

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from polynya.capture.postgresql import slots
 from polynya.capture.postgresql.session import lsn_number, lsn_text
-from polynya.model.errors import OperationError
+from polynya.model.errors import DependencyError, OperationError
 from tests.capture.postgresql.shop import Shop, rows
 
 ORDERS = "CREATE TABLE orders (id int PRIMARY KEY, n int)"
 SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE database = 'shop' ORDER BY 1"
 PUBLISHED = "SELECT tablename FROM pg_publication_tables ORDER BY 1"
+
+
+def inserted(shop: Shop) -> int:
+    """How many inserts the stream has from its beginning on."""
+    ((changes,),) = shop.run(
+        "SELECT count(*) FROM pg_logical_slot_peek_binary_changes('polynya_shop', NULL, NULL, "
+        "'proto_version', '1', 'publication_names', 'polynya_shop') WHERE get_byte(data, 0) = 73"
+    )
+    return int(changes)
+
+
+class Held:
+    """A transaction that is open until it is ended."""
+
+    def __init__(self, shop: Shop, *statements: str) -> None:
+        self._shop, self._session = shop, shop.server.connect(database=shop.name)
+        for one in ("BEGIN", *statements):
+            self._session.run(one)
+        self._number = int(self._session.run("SELECT txid_current() % 4294967296")[0][0])
+
+    def is_waited_for(self) -> None:
+        """Until the maker of a slot waits for its end."""
+        deadline = time.monotonic() + 30
+        while not self._shop.run(
+            "SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted "
+            f"AND transactionid = '{self._number}'::xid"
+        ):
+            assert time.monotonic() < deadline, "no slot waits for the transaction"
+            time.sleep(0.01)
+
+    def end(self) -> None:
+        self._session.run("COMMIT")
+        self._session.close()
 
 
 def test_the_stream_begins_where_the_view_ends(shop: Shop) -> None:
@@ -30,11 +65,7 @@ def test_the_stream_begins_where_the_view_ends(shop: Shop) -> None:
     assert shop.run(f"SELECT '{lsn_text(place)}' = confirmed_flush_lsn::text "
                     "FROM pg_replication_slots") == [[True]]  # fmt: skip
     begun.snapshot.close()
-    changes = shop.run(
-        "SELECT count(*) FROM pg_logical_slot_peek_binary_changes('polynya_shop', NULL, NULL, "
-        "'proto_version', '1', 'publication_names', 'polynya_shop') WHERE get_byte(data, 0) = 73"
-    )
-    assert changes == [[1]]
+    assert inserted(shop) == 1
 
 
 def test_what_a_killed_beginning_left_is_made_again(shop: Shop) -> None:
@@ -51,6 +82,53 @@ def test_what_a_killed_beginning_left_is_made_again(shop: Shop) -> None:
     assert len(rows(second.snapshot.read(tables[0], None, 10, None))) == 1
     second.snapshot.close()
     assert shop.run(SLOTS) == [["polynya_shop"]]
+
+
+def test_a_slot_during_whose_making_a_table_was_altered_is_made_again(shop: Shop) -> None:
+    """The server would decode with the former table what was open when the slot was complete."""
+    shop.run(ORDERS)
+    database = shop.open()
+    tables = database.tables(("public.*",), ())
+    first = Held(shop)
+    with ThreadPoolExecutor() as pool:
+        beginning = pool.submit(database.begin, tables)
+        first.is_waited_for()
+        second = Held(shop)
+        shop.run("ALTER TABLE orders ALTER n TYPE bigint")
+        first.end()
+        second.is_waited_for()
+        writer = Held(shop, "INSERT INTO orders VALUES (1, 1)")
+        second.end()
+        writer.is_waited_for()
+        writer.end()
+        begun = beginning.result(60)
+    shop.run("INSERT INTO orders VALUES (2, 2)")
+
+    loaded = rows(begun.snapshot.read(tables[0], None, 10, None))
+    begun.snapshot.close()
+
+    assert [row["id"] for row in loaded] == [1]
+    assert inserted(shop) == 1
+
+
+def test_a_slot_is_given_up_when_tables_are_altered_each_time(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run(ORDERS)
+    database = shop.open()
+    tables = database.tables(("public.*",), ())
+    real = slots.create
+
+    def create(access: Any, name: str, *, is_temporary: bool) -> slots.ExportedSnapshot:
+        shop.run("TRUNCATE orders")
+        return real(access, name, is_temporary=is_temporary)
+
+    monkeypatch.setattr(slots, "create", create)
+    with pytest.raises(DependencyError, match="altered while the slot") as caught:
+        database.begin(tables)
+
+    assert caught.value.code == "POLYNYA-GTW-033"
+    assert shop.run(SLOTS) == []
 
 
 def test_a_slot_that_somebody_read_is_not_touched(shop: Shop) -> None:

@@ -110,6 +110,14 @@ def test_a_server_that_is_away_or_goes_away_is_worth_another_try(shop: Shop) -> 
     assert all(one.value.retryable for one in (refused, cut, ended))
 
 
+def test_a_slot_that_cannot_be_decoded_is_worth_another_one(shop: Shop) -> None:
+    said = 'could not map filenumber "base/5/16395" to relation OID'
+    with PostgresSession(shop.access()) as session, pytest.raises(DependencyError) as caught:
+        session.run(f"DO $$ BEGIN RAISE EXCEPTION '{said}'; END $$")
+
+    assert caught.value.code == "POLYNYA-GTW-033"
+
+
 def test_a_condition_that_is_no_sql_is_for_a_person(shop: Shop) -> None:
     shop.run("CREATE TABLE orders (id int PRIMARY KEY)")
     (table,), view = shop.begin("public.orders")

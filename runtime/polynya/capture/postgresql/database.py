@@ -218,14 +218,15 @@ class PostgresDatabase:
 
         Raises:
             OperationError: POLYNYA-GTW-025 to -030, something cannot be captured so.
-            DependencyError: POLYNYA-GTW-020, and with it nothing or a slot that the next try takes.
+            DependencyError: POLYNYA-GTW-020 or -033, and with it nothing or a slot that the next
+                try takes.
         """
         chosen_tables = self._of(tables)
         with PostgresSession(self._access) as session:
             refuse(session, self._access, chosen_tables)
             slots.ensure(session, self._access, self._publication, chosen_tables)
             slots.make_room(session, self._access, self._slot)
-            exported = slots.create(self._access, self._slot, is_temporary=False)
+            exported = slots.create_first(session, self._access, self._slot, chosen_tables)
             view = self._view(exported, exported.lsn)
         return CaptureStart(_offset(exported.lsn, view.source), view)
 

@@ -38,6 +38,8 @@ _LOGIN_STATES: Final = ("28", "3D000")
 _RIGHT_STATES: Final = ("42501",)
 #: What is not as the catalog said a moment ago: tables and columns come and go.
 _CHANGED_STATES: Final = ("42P01", "42703", "42883", "42804", "3F000")
+#: How the server says that a slot shows it the catalog from before a table was altered.
+UNDECODABLE: Final = ("could not map filen", "pg_attribute catalog is missing")
 
 
 def sql_state(error: BaseException) -> str:
@@ -63,7 +65,7 @@ def failed(access: Access, error: BaseException) -> PolynyaError:
         return POSTGRESQL_LOGIN_REFUSED(where=where, why=why(error))
     if state.startswith(_RIGHT_STATES):
         return POSTGRESQL_RIGHT_MISSING(where=where, why=why(error))
-    if state.startswith(_CHANGED_STATES):
+    if state.startswith(_CHANGED_STATES) or why(error).startswith(UNDECODABLE):
         return POSTGRESQL_TABLE_CHANGED(where=access.task, why=why(error))
     if not state or state.startswith(_PASSING_STATES):
         return POSTGRESQL_UNREACHABLE(where=where, why=why(error))

@@ -20,6 +20,7 @@ from polynya.capture.source import Access
 from polynya.capture.wire import TableError
 from polynya.model.error_catalogue.capture_databases import (
     POSTGRESQL_RIGHT_MISSING,
+    POSTGRESQL_TABLE_CHANGED,
     PUBLICATION_UNUSABLE,
     ROW_FILTER_OUTSIDE_IDENTITY,
     SLOT_EXISTS,
@@ -48,6 +49,23 @@ SELECT lsn::text FROM pg_logical_slot_peek_binary_changes({slot}, {end}, NULL,
     || CASE WHEN current_setting('server_version_num')::int >= 140000
        THEN ARRAY['messages', 'true'] ELSE ARRAY[]::text[] END)
 WHERE get_byte(data, 0) = ascii('C') AND lsn <= {end} ORDER BY lsn DESC LIMIT 1
+"""
+
+#: So often a slot is made until no table was altered meanwhile.
+_TRIES: Final = 5
+_NEXT_NUMBER: Final = "SELECT txid_snapshot_xmax(txid_current_snapshot()) % 4294967296"
+# Rows of the catalog that a transaction with this number or a later one has written, of tables with
+# their partitions, their TOAST tables and what says how their rows are read and published.
+_ALTERED: Final = """\
+WITH r AS (SELECT c.oid, c.reltoastrelid FROM pg_class c WHERE c.oid IN ({oids}) OR c.oid IN
+  (SELECT p.relid FROM unnest(ARRAY[{oids}]::oid[]) t, pg_partition_tree(t) p)),
+w AS (SELECT xmin AS x FROM pg_class
+    WHERE oid IN (SELECT oid FROM r UNION SELECT reltoastrelid FROM r)
+  UNION ALL SELECT xmin FROM pg_attribute WHERE attrelid IN (SELECT oid FROM r)
+  UNION ALL SELECT xmin FROM pg_index WHERE indrelid IN (SELECT oid FROM r)
+  UNION ALL SELECT xmin FROM pg_publication_rel WHERE prrelid IN (SELECT oid FROM r)
+  UNION ALL SELECT xmin FROM pg_enum)
+SELECT EXISTS (SELECT 1 FROM w WHERE age(x) <= age('{first}'::xid))
 """
 
 
@@ -112,6 +130,45 @@ def create(access: Access, name: str, *, is_temporary: bool) -> ExportedSnapshot
         holder.close()
         raise
     return ExportedSnapshot(lsn_number(str(rows[0][1])), str(rows[0][2]), holder)
+
+
+def create_first(
+    session: PostgresSession, access: Access, name: str, tables: Sequence[PgTable]
+) -> ExportedSnapshot:
+    """Make the slot of a stream, and the view at its place, while none of the tables is altered.
+
+    While a server makes a slot it waits twice for running transactions, and during the first wait
+    it does not note which transactions alter tables (all releases up to 18; pgsql-hackers, "Fix
+    logical decoding not track transaction during SNAPBUILD_BUILDING_SNAPSHOT"). A transaction that
+    begins during the second wait and commits after it is decoded with the tables as they were
+    before: values of new columns are missing, or the stream ends there each time that it is read.
+    Such a slot is dropped, and another one made.
+
+    Args:
+        session: no transaction is open.
+        access: of the database.
+        name: of the slot; there is none yet.
+        tables: those of the stream.
+
+    Raises:
+        OperationError: as `create`.
+        DependencyError: as `create`; POLYNYA-GTW-033, tables were altered each time.
+    """
+    oids = ", ".join(str(table.oid) for table in tables)
+    for _ in range(_TRIES):
+        first = session.run(_NEXT_NUMBER)[0][0]
+        exported = create(access, name, is_temporary=False)
+        try:
+            if session.run(_ALTERED.format(oids=oids, first=first)) == [[False]]:
+                return exported
+        except BaseException:
+            exported.holder.close()
+            raise
+        exported.holder.close()
+        drop_slot(session, name)
+    raise POSTGRESQL_TABLE_CHANGED(
+        where=access.task, why=f"tables were altered while the slot {name} was created"
+    )
 
 
 def create_later(

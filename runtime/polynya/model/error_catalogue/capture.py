@@ -193,12 +193,13 @@ STREAM_UNREADABLE: Final = ErrorEntry(
     page="Debezium, which reads the log of the database, met a statement or a value that it does "
     "not understand, and stops there, because it would misread everything after it. In MariaDB "
     "this happens for statements with INET4, INET6, COMPRESSED columns or system versioning, for "
-    "dates such as 2024-02-31, and for changes that a session wrote as statements. `polynya "
-    "landing reload` without table names restarts the capture after it: the stream from the "
-    "present on, with the present tables, and all tables loaded. Until then the capture is "
-    "stopped. If the message names a table, because its rows do not fit it or the stream has not "
-    "defined it, only that table is suspended, as `errors.table` says, and the others continue; "
-    "the same command brings it back, `resume` does not.",
+    "dates such as 2024-02-31, and for changes that a session wrote as statements. PostgreSQL "
+    "itself cannot decode a transaction if a table that it writes to was rewritten at the moment "
+    "at which the slot was created. `polynya landing reload` without table names restarts the "
+    "capture after it: the stream from the present on, with the present tables, and all tables "
+    "loaded. Until then the capture is stopped. If the message names a table, because its rows do "
+    "not fit it or the stream has not defined it, only that table is suspended, as `errors.table` "
+    "says, and the others continue; the same command brings it back, `resume` does not.",
 )
 
 VALUE_NOT_CAPTURED: Final = ErrorEntry(

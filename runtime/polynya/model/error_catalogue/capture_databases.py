@@ -146,7 +146,8 @@ POSTGRESQL_TABLE_CHANGED: Final = ErrorEntry(
     fix="nothing to do: the capture reads the rest again",
     page="The table was truncated, rewritten (as by VACUUM FULL or a change of a column's type) or "
     "lost a column after the view that is read had begun. PostgreSQL shows such a table empty in "
-    "older views, so the rows that were read are not used.",
+    "older views, so the rows that were read are not used. A capture also starts again with this "
+    "error if tables were altered each time that it created its slot.",
 )
 
 POSTGRESQL_TABLE_MISSING: Final = ErrorEntry(
