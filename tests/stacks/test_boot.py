@@ -152,6 +152,7 @@ def test_the_instance_of_the_gateway_boots_to_a_network_agent(
     assert options[:3] == ["--metrics", "emf", "--coordination"]
     assert options[4:] == [
         "--cluster", "polynya-clustered-cheap", "--cluster", "polynya-clustered-steady",
+        "--cluster", "polynya-clustered-asleep",
     ]  # fmt: skip
     assert node.calls == []
     assert "java" not in script
