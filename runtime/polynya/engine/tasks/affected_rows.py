@@ -7,6 +7,7 @@ that this one reads.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -19,9 +20,18 @@ from polynya.derived.affected import affected_keys_sql, map_keys, restrictable_i
 from polynya.derived.plans import IncrementalPlan
 from polynya.derived.tables import ParsedQuery
 from polynya.lake.copy.recompute import AffectedKeys
-from polynya.lake.spark.api import DataFrame, SparkSession, functions
+from polynya.lake.errors import machine_error
+from polynya.lake.spark.api import (
+    DataFrame,
+    Py4JError,
+    PySparkException,
+    SparkSession,
+    functions,
+)
 from polynya.lake.spark.arrow import collected_rows, spark_schema
 from polynya.model.names import quote
+
+log = logging.getLogger(__name__)
 
 #: More affected keys than this do not go through the memory of the driver: all is computed.
 MOST_KEYS: Final = 2_000_000
@@ -124,10 +134,24 @@ def affected_keys(
 ) -> pa.Table | str:
     """The values of `plan.columns` in all rows of the result that may have changed.
 
-    The reason, as a sentence, where there are too many. Raises what Spark raises.
+    The reason, as a sentence, where there are too many, or where Spark does not find them: all is
+    computed then. Raises DependencyError for a fault of the machine.
     """
+    try:
+        return _affected_keys(views, plan, inputs)
+    except (PySparkException, Py4JError) as error:
+        fault = machine_error(error)
+        if fault is not None:
+            raise fault from error
+        log.warning("the affected keys of %s: %s", ", ".join(inputs), error)
+        return f"its affected keys were not found: {str(error).strip().splitlines()[0][:200]}"
+
+
+def _affected_keys(
+    views: TemporaryViews, plan: IncrementalPlan, inputs: Mapping[str, InputStates]
+) -> pa.Table | str:
     keys = map_keys(plan)
-    if keys is not None:
+    if keys is not None and set(keys.values()) == set(plan.columns):
         (changed,) = (inputs[name].changed for name in plan.statement.inputs)
         if set(keys) == set(changed.column_names):
             return changed.rename_columns([keys[name] for name in changed.column_names])
