@@ -122,6 +122,7 @@ def suffered(
     with world(folder, arm, seed, told) as at:
         feed.start()
         at.ready()
+        at.share()
         told(f"{len(at.nodes)} nodes share {len(tables)} tables")
         at.suffer_alone(faults["alone"], len(tables), pause)
         at.suffer(faults["overlapping"], pause)

@@ -80,6 +80,10 @@ class World:
         """Wait until all nodes work and nothing is left of any fault."""
         self._until("all nodes work", lambda: all(one.state == "works" for one in self._seen()))
 
+    def share(self) -> None:
+        """Wait until each node has a unit, so that both versions have claimed one."""
+        self._until("each node has a unit", lambda: {*self._owners().values()} == {*self.nodes})
+
     def suffer_alone(self, faults: int, units: int, pause: tuple[float, float]) -> None:
         """So many faults, each when nothing is left of the one before and all units have owners."""
         for number in range(faults):
