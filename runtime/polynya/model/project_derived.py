@@ -51,7 +51,7 @@ def in_order(
 ) -> tuple[list[str], dict[str, list[Problem]]]:
     """Names of the transforms, each after those that it reads, and what is wrong with the others.
 
-    `sources` are the names of the tasks with tables that are no transforms.
+    `sources` are the names of the other tasks with tables.
     """
     order: list[str] = []
     problems: dict[str, list[Problem]] = {}

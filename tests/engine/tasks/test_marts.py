@@ -106,7 +106,7 @@ def test_a_star_follows_random_histories_and_keeps_its_keys(lab: Lab) -> None:
     steps = live.steps()
     live.feeds["customer"].apply()
     live.run()
-    assert live.steps() == steps, "an apply of an input is no reason for a step"
+    assert live.steps() == steps, "an apply of an input causes no step"
 
     keys = live.keys()
     (customer,) = (one for one in live.mart.datasets if one.name == "customer")

@@ -36,7 +36,7 @@ from polynya.model.types import parse_type
 
 
 def project_graph(project: LoadedProject, catalog: Catalog | None) -> ColumnGraph:
-    """All columns of a project. `catalog` None: there was no run yet."""
+    """All columns of a project. `catalog` is None before the first run."""
     return _graph(project, [one.now for one in _read(project, catalog)])
 
 

@@ -350,7 +350,7 @@ class ReloadRecord:
 
 @dataclass(frozen=True, slots=True)
 class DerivationCosts:
-    """Seconds that the last steps of a derived table took; None: there was no such step.
+    """Seconds that the last steps of a derived table took; None before the first one.
 
     `whole` computed the whole query; `keyed` the rows with affected keys, while `share` of the rows
     of the inputs had changed.
