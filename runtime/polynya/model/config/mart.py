@@ -24,7 +24,7 @@ def _refuse(message: str, fix: str) -> PydanticCustomError:
     return PydanticCustomError("polynya_value", "{message}", {"message": message, "fix": fix})
 
 
-#: Tells the short form of a setting from its mapping. No mapping has a key that is called like a tag.
+#: Tells the short form of a setting from its mapping. No mapping has a key with the name of a tag.
 _SHORT_FORM: Final = Discriminator(
     lambda value: "mapping" if isinstance(value, dict | BaseModel) else "text"
 )
