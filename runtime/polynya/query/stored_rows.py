@@ -246,12 +246,14 @@ def _within(partitions: Collection[Partition]) -> BooleanExpression:
 
 def columns_of_condition(table: Table, where: BooleanExpression) -> set[str]:
     """Names of the columns that a condition is about. Raises ValueError for an unknown one."""
-    bound = bind(table.schema(), where, case_sensitive=True)
-    asked = extract_field_ids(bound)
+    if isinstance(where, AlwaysTrue):
+        return set()
+    schema = table.schema()
+    asked = extract_field_ids(bind(schema, where, case_sensitive=True))
     return {
         column.name
-        for column in table.schema().fields
-        if asked & {column.field_id, *table.schema().select(column.name).field_ids}
+        for column in schema.fields
+        if asked & {column.field_id, *schema.select(column.name).field_ids}
     }
 
 
