@@ -226,6 +226,7 @@ class ClusterStack(cdk.Stack):
             source_age_minutes=settings.source_age_minutes,
             captures=settings.captures is not None,
             streams=settings.streams is not None,
+            mirrors=settings.mirrors is not None,
             sources=self._watches_sources(vpc, lakehouse, settings, removal_policy),
             topic=topic,
         )

@@ -202,6 +202,7 @@ def made_up_stages() -> list[StageConfig]:
                         "brokers": [{"security_group": "sg-0a1b2c3d", "port": 9096}],
                     },
                     "captures": CAPTURES,
+                    "mirrors": {"secrets": ["snowflake/loader"]},
                 }
             ],
             machine_images={"arm64": "ami-0a1b2c3d4e5f60718"},

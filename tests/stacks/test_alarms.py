@@ -14,7 +14,7 @@ import pytest
 from polynya.cluster.jobs import AgentJob
 from polynya.cluster.report import AgentFacts, MetricsOutlet, Node, node_report
 from polynya.cluster.unit import JobKey
-from polynya.engine.backlog import Backlog
+from polynya.engine.backlog import Backlog, MirrorFigures
 from polynya.model.config.connected import ConnectedCapture
 from polynya.observe.engine import BatchCopied
 from polynya.observe.metrics import Minute, emf_records
@@ -46,6 +46,7 @@ class CapturingNode:
         self.job = AgentJob(
             JobKey("shop_db", "shop_db"), ConnectedCapture.model_validate(TASK), "1", running="1"
         )
+        self.mirrored: dict[str, MirrorFigures] = {}
         self._outlet = MetricsOutlet(self._take)
         template = assembly.templates["borrowed/Cluster-quick"]
         self._alarms = {
@@ -88,7 +89,7 @@ class CapturingNode:
             backlogs=[self.job.waiting(now)],
             streams=[backlog.streams(now)],
             captures=[backlog.captures(now)],
-            mirrors=[{}],
+            mirrors=[self.mirrored],
         )
         assert self._outlet.put(node_report(facts)) is None
 
@@ -179,3 +180,16 @@ def test_records_that_wait_in_a_stream_set_off_the_alarm(node: CapturingNode) ->
     node.passes(7, waits)
 
     assert node.on() == {"StreamBehind"}
+
+
+def test_a_mirror_sets_off_the_alarm_while_it_is_stale(node: CapturingNode) -> None:
+    node.mirrored["shop.users"] = MirrorFigures(behind_seconds=30.0)
+    node.passes(7)
+    behind = node.on()
+    node.mirrored["shop.users"] = MirrorFigures(behind_seconds=900.0, stale=True)
+    node.passes(7)
+    stale = node.on()
+    node.mirrored["shop.users"] = MirrorFigures()
+    node.passes(2)
+
+    assert (behind, stale, node.on()) == (set(), {"MirrorStale"}, set())

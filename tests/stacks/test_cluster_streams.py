@@ -73,8 +73,9 @@ def test_nodes_that_capture_reach_their_database_their_secret_and_their_folder(
     assert ways == [("0.0.0.0/0", 443), ("sg-0a1b2c3d", 9096), ("sg-0a1b2c3d", 5432)]
     assert "SecurityGroupIngress" not in group_of(template)
     assert "NodeSecurityGroupId" in template["Outputs"]
-    # Only this secret, only these folders, and nothing of sources that were not named.
-    assert rights["ReadSecrets"]["Resource"].endswith(":secret:shop/postgres-??????")
+    # Only the secrets of its capture and its mirror, only these folders, nothing of other sources.
+    secrets = {arn.rpartition(":secret:")[2] for arn in rights["ReadSecrets"]["Resource"]}
+    assert secrets == {"shop/postgres-??????", "snowflake/loader-??????"}
     assert rights["ReadSecrets"]["Action"] == "secretsmanager:GetSecretValue"
     landed = str(rights["LandStreams"]["Resource"])
     assert all(f"/{folder}/*" in landed for folder in ("clicks", "shop_db"))

@@ -38,8 +38,9 @@ class ClusterObservability(Construct):
     are wanted; Spot has been short for long; the fallback, or the function of figures without
     nodes, fails or does not run; agents fail; datasets are suspended; records are rejected. A
     cluster that captures databases has three more: a capture is behind, it fails, its server is
-    about to give it up; one that reads streams has one more: a stream is behind; and one that looks
-    at its sources from zero: a source is not seen. Each says in its description what to look at.
+    about to give it up; one that reads streams has one more: a stream is behind; one that mirrors
+    has one more: a mirror is stale; and one that looks at its sources from zero: a source is not
+    seen. Each says in its description what to look at.
 
     Example:
         >>> ClusterObservability(
@@ -65,6 +66,7 @@ class ClusterObservability(Construct):
         source_age_minutes: int = 15,
         captures: bool = False,
         streams: bool = False,
+        mirrors: bool = False,
         sources: SourceWatch | None = None,
         topic: sns.ITopic | None = None,
     ) -> None:
@@ -82,6 +84,7 @@ class ClusterObservability(Construct):
                 before it lands; default 15.
             captures: whether its nodes capture databases.
             streams: whether its nodes read streams.
+            mirrors: whether its nodes keep mirrors.
             sources: what looks at its sources while it has no node; default: nothing does.
             topic: where alarms are sent; default: nowhere.
 
@@ -117,6 +120,15 @@ class ClusterObservability(Construct):
                 minutes=5,
                 means="records wait in a stream: is a landing suspended, has the stream more "
                 "records than one node can land? `polynya cluster tasks` says what is behind",
+            )
+        if mirrors:
+            self._alarm(
+                "MirrorStale",
+                self._worst("MirrorTablesStale"),
+                above=0,
+                minutes=5,
+                means="a mirror is behind for longer than its `stale_after`, or it fails: "
+                "`polynya mirror status` says which table and why",
             )
         if sources is not None:
             self._alarm_of_sources(sources)
