@@ -67,7 +67,8 @@ class TemporaryViews:
         view = self.of(functions.broadcast(frame) if keys.num_rows <= _MOST_BROADCAST else frame)
         ranges = {name: _range(keys.column(name)) for name in keys.column_names}
         known = {name: condition for name, condition in ranges.items() if condition is not None}
-        return AffectedKeys(view, tuple(keys.column_names), known)
+        nullable = (name for name in keys.column_names if keys.column(name).null_count)
+        return AffectedKeys(view, tuple(keys.column_names), known, frozenset(nullable))
 
 
 def _range(column: pa.ChunkedArray) -> str | None:

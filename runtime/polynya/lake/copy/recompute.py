@@ -65,12 +65,14 @@ class AffectedKeys:
     """The values of some columns of a result in all rows that may differ from Current.
 
     `relation` has them as `columns`, once or oftener; it is the name of a view. `ranges` are
-    conditions that all values of a column meet, which is `{}` there.
+    conditions that all values of a column meet, which is `{}` there; `nullable` are the columns
+    with NULL among their values.
     """
 
     relation: str
     columns: tuple[str, ...]
     ranges: Mapping[str, str] = field(default_factory=dict)
+    nullable: frozenset[str] = frozenset()
 
     def match(self, alias: str, columns: Mapping[str, str] | None = None) -> str:
         """Condition that a row `alias` has the keys `k`, both as SQL.
@@ -78,7 +80,11 @@ class AffectedKeys:
         `columns` has the name of a column of the row -> that of the keys; None: they are the same.
         """
         pairs = {name: name for name in self.columns} if columns is None else columns
-        same = [f"{alias}.{quote(row)} <=> k.{quote(key)}" for row, key in pairs.items()]
+        # Where NULL is none of the keys, `=` finds the same rows, by a hash of the bare number.
+        same = [
+            f"{alias}.{quote(row)} {'<=>' if key in self.nullable else '='} k.{quote(key)}"
+            for row, key in pairs.items()
+        ]
         # So that Spark skips files and row groups which hold none of them.
         within = [
             self.ranges[key].format(f"{alias}.{quote(row)}")
