@@ -20,6 +20,7 @@ from polynya.derived.affected import (
     FullPlan,
     affected_keys_sql,
     analyse,
+    restrictable_inputs,
     restricted_sql,
     statement_sql,
 )
@@ -163,6 +164,16 @@ class Tables:
                     f"INSERT INTO {relation} VALUES {marks}", [v for r in rows for v in r]
                 )
 
+    def narrow(self, name: str, columns: Mapping[str, str]) -> None:
+        """Make the view of an input's rows with affected values, as a step of the engine does."""
+        same = " AND ".join(
+            f'v."{column}" IS NOT DISTINCT FROM k."{key}"' for column, key in columns.items()
+        )
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP VIEW narrow_{name.split('.')[-1]} AS "
+            f"SELECT v.* FROM {_relations('new')[name]} v SEMI JOIN affected k ON {same}"
+        )
+
     def bag(self, sql: str) -> tuple[Counter[Row], list[str]]:
         """The rows of a query with their numbers, and the types of its columns."""
         answer = self.connection.execute(sql)
@@ -217,8 +228,14 @@ def follow(
             dialect="duckdb",
         )
     )
+    narrow = restrictable_inputs(plan)
     again_sql = edit_restricted(
-        restricted_sql(plan, _relations("new"), "affected", dialect="duckdb")
+        restricted_sql(
+            plan,
+            _relations("new") | {name: f"narrow_{name.split('.')[-1]}" for name in narrow},
+            "affected",
+            dialect="duckdb",
+        )
     )
     places = [statement.columns.index(column) for column in plan.columns]
     tables.load("new", states[0])
@@ -230,6 +247,8 @@ def follow(
         tables.load("touched_new", touched(after, before))
         tables.connection.execute(f"CREATE OR REPLACE TEMP TABLE affected AS {keys_sql}")
         affected = set(tables.connection.execute("SELECT * FROM affected").fetchall())
+        for name, columns in narrow.items():
+            tables.narrow(name, columns)
         again, again_types = tables.bag(again_sql)
         kept = {
             values: number

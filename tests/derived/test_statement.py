@@ -133,7 +133,7 @@ def plan_of(sql: str) -> IncrementalPlan:
     return plan
 
 
-def test_an_input_whose_key_is_a_restriction_column_can_be_restricted() -> None:
+def test_an_input_can_be_restricted_by_columns_that_equal_restriction_columns() -> None:
     join = plan_of("SELECT o.id, name FROM orders o LEFT JOIN shop.customers c ON c.id = o.cust")
     by_cust = plan_of("SELECT cust, max(name) AS n FROM orders JOIN shop.customers c "
                       "ON c.id = cust GROUP BY cust")  # fmt: skip
@@ -145,9 +145,15 @@ def test_an_input_whose_key_is_a_restriction_column_can_be_restricted() -> None:
 
     assert restrictable_inputs(totals) == {}
     assert restrictable_inputs(join) == {"shop.orders": {"id": "id"}}
-    assert restrictable_inputs(by_cust) == {"shop.customers": {"id": "cust"}}
+    assert restrictable_inputs(by_cust) == {
+        "shop.orders": {"cust": "cust"},
+        "shop.customers": {"id": "cust"},
+    }
     assert restrictable_inputs(twice) == {}
-    assert restrictable_inputs(lines) == {"shop.orders": {"id": "id"}}
+    assert restrictable_inputs(lines) == {
+        "shop.orders": {"id": "id"},
+        "crm.lines": {"order": "id"},
+    }
 
 
 def test_a_map_gives_a_row_for_a_row_and_keeps_the_key() -> None:

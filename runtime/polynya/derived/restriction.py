@@ -1,4 +1,4 @@
-"""Which rows of the inputs a recomputation needs: those whose key is an affected one."""
+"""Which rows of the inputs a recomputation needs: those whose columns have affected values."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from polynya.derived.trees import own_nodes
 def restrictable_inputs(plan: IncrementalPlan) -> dict[str, dict[str, str]]:
     """The inputs of which the restricted query needs only rows with affected keys.
 
-    Returns an input -> each column of its key -> the restriction column that has the same value in
-    every row of the result. The input is read once in each branch of the statement, and its key is
-    a restriction column, or equal to one by the condition of a join. In the restricted query it may
-    be replaced by its rows whose key is in those columns of the affected keys.
+    Returns an input -> some of its columns -> the restriction column that has the same value in
+    every row of the result. The input is read once in each branch of the statement, and these are
+    columns of the result, or equal to one by the condition of a join. In the restricted query it
+    may be replaced by its rows whose values are in those columns of the affected keys.
     """
     kinds = Kinds(plan.block, plan.statement)
     occurrences = Counter(
@@ -64,10 +64,9 @@ def _of_branch(
     for relation in branch.relations:
         if relation.table is None:
             continue
-        keys = plan.statement.inputs[plan.statement.tables[relation.table]].keys
-        same = {key: known.get((relation.alias, key.lower())) for key in keys}
-        if keys and all(same.values()):
-            found[relation.table] = {key: name for key, name in same.items() if name is not None}
+        same = {column: name for (alias, column), name in known.items() if alias == relation.alias}
+        if same:
+            found[relation.table] = same
     return found
 
 

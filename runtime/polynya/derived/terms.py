@@ -136,18 +136,35 @@ def _without_unused(
     needed: frozenset[str],
     relaxed_after: int | None = None,
 ) -> Term:
-    """Leave out relations that hide no row and whose columns nobody reads."""
+    """Leave out relations whose columns nobody reads, and that hide no row, or seldom one.
+
+    An inner join with a whole table, by columns of both sides, is such a one: to read that table
+    costs more than the keys of rows without a partner.
+    """
     steps = list(steps)
     for number in range(len(steps) - 1, 0, -1):
         step = steps[number]
         later = [part for other in steps[number + 1 :] for part in other.on]
         read = needed | reads([*conditions, *later, *laterals])
-        optional = step.how is How.LEFT or (
-            relaxed_after is not None and number > relaxed_after and not step.on
+        optional = (
+            step.how is How.LEFT
+            or (relaxed_after is not None and number > relaxed_after and not step.on)
+            or _only_looks_up(step)
         )
         if optional and not step.touched and step.relation.alias not in read:
             del steps[number]
     return Term(tuple(steps), laterals, tuple(conditions))
+
+
+def _only_looks_up(step: Step) -> bool:
+    """Whether a join finds a row of a table for each row before it, and has no other condition."""
+    alias = step.relation.alias
+    return (
+        step.how is How.INNER
+        and step.relation.table is not None
+        and bool(step.on)
+        and all({alias} < tables_of(part) for part in step.on)
+    )
 
 
 def _nested(
