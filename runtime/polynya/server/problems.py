@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from collections.abc import Mapping
+from typing import Final
 
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from polynya.engine.errors import as_polynya
+from polynya.model.error_catalogue.server import (
+    BODY_TOO_LARGE,
+    DOCUMENT_CHANGED,
+    HOST_REFUSED,
+    METHOD_NOT_ALLOWED,
+    NO_SUCH_RESOURCE,
+    REQUEST_INVALID,
+    SERVER_BUSY,
+)
 from polynya.model.errors import (
     ConfigError,
+    ConfigErrors,
     ConflictError,
     DependencyError,
     PolynyaError,
 )
+from polynya.model.names import shown
 
 #: The media type of RFC 9457.
-PROBLEM = "application/problem+json"
+PROBLEM: Final = "application/problem+json"
+#: Errors whose status does not follow from their class.
+_STATUSES: Final = {
+    NO_SUCH_RESOURCE.code: 404,
+    METHOD_NOT_ALLOWED.code: 405,
+    DOCUMENT_CHANGED.code: 412,
+    BODY_TOO_LARGE.code: 413,
+    HOST_REFUSED.code: 421,
+    SERVER_BUSY.code: 503,
+}
 
 
 def status_of(error: PolynyaError) -> int:
     """The HTTP status of an error, by whose fault it is."""
+    if error.code in _STATUSES:
+        return _STATUSES[error.code]
     if isinstance(error, ConfigError):
         return 422
     if isinstance(error, ConflictError):
@@ -27,26 +55,47 @@ def status_of(error: PolynyaError) -> int:
     return 500
 
 
-def problem(error: PolynyaError, status: int | None = None) -> JSONResponse:
+def problem(error: PolynyaError, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer that tells of an error.
 
     The body has `type`, `title`, `status`, and the parts of the error: `code`, `where`, `why`,
-    `state` (of the data), `fix`, `retryable`.
+    `state` (of the data), `fix`, `retryable`; `errors` where there are several.
     """
     parts = error.as_dict()
-    status = status or status_of(error)
-    body = {
+    status = status_of(error)
+    body: dict[str, object] = {
         "type": f"urn:polynya:error:{error.code}",
         "title": parts.pop("message"),
         "status": status,
         **parts,
     }
-    return JSONResponse(body, status, media_type=PROBLEM)
+    if isinstance(error, ConfigErrors):
+        body["errors"] = [one.as_dict() for one in error.errors]
+    return JSONResponse(body, status, headers, media_type=PROBLEM)
 
 
 def answer_with_problems(app: FastAPI) -> None:
-    """Have an app answer each error of Polynya as a problem."""
+    """Have an app answer each error as a problem, also those of the framework and bugs."""
 
     @app.exception_handler(PolynyaError)
-    def told(_: Request, error: PolynyaError) -> JSONResponse:
+    def known(_: Request, error: PolynyaError) -> JSONResponse:
         return problem(error)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"][1:]) or first["loc"][0]
+        return problem(REQUEST_INVALID(reason=f"{shown(str(place))}: {first['msg']}"))
+
+    @app.exception_handler(HTTPException)
+    def refused(request: Request, error: HTTPException) -> JSONResponse:
+        path = shown(request.url.path)
+        if error.status_code == 405:
+            return problem(METHOD_NOT_ALLOWED(path=path, method=request.method), error.headers)
+        if error.status_code == 404:
+            return problem(NO_SUCH_RESOURCE(what=path))
+        return problem(REQUEST_INVALID(reason=str(error.detail)))
+
+    @app.exception_handler(Exception)
+    def bug(_: Request, error: Exception) -> JSONResponse:
+        return problem(as_polynya(error))

@@ -1,0 +1,98 @@
+"""Errors of the API server (SRV-001 to 039)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from polynya.model.error_catalogue.entry import ErrorEntry
+from polynya.model.errors import ConfigError, ConflictError, OperationError
+
+NO_SUCH_RESOURCE: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-SRV-001",
+    title="the server has nothing below this path",
+    message="the server has no {what}",
+    state="nothing was changed",
+    page="The path of a request names a resource that the project does not have, or no route of "
+    "the API. The lists (`/api/v1/datasets`, `/api/v1/tasks`) have the names, and "
+    "`/api/v1/openapi.json` has every route.",
+)
+REQUEST_INVALID: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-SRV-002",
+    title="a request that the API does not understand",
+    message="{reason}",
+    state="nothing was changed",
+    fix="correct the request; `/api/v1/openapi.json` describes each route",
+    page="A parameter or the body of a request is unknown, lacks a value, or has a wrong one. The "
+    "answer names it.",
+)
+METHOD_NOT_ALLOWED: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-SRV-003",
+    title="a method that this path does not have",
+    message="{path} has no method {method}",
+    state="nothing was changed",
+    page="The path exists, with other methods: the header `Allow` of the answer lists them.",
+)
+BODY_TOO_LARGE: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-SRV-004",
+    title="the body of a request is too large",
+    message="the body has more than {most:,} bytes",
+    state="nothing was changed",
+    page="The API reads bodies of at most 1 MiB. Data is landed in the landing zone, never sent to "
+    "the API.",
+)
+SERVER_BUSY: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-SRV-005",
+    title="the server answers too many queries",
+    message="{most} queries are running already",
+    state="nothing was read",
+    fix="repeat the query in a moment",
+    page="The server answers few queries at a time, because each may take much memory and all "
+    "processors. Others are refused with status 503.",
+)
+SERVER_ADDRESS_OPEN: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-SRV-006",
+    title="the API is served on this machine only",
+    message="others could reach the API at {where}, and it asks for no login",
+    state="nothing was started",
+    fix="leave `--host` out, and reach the server by a tunnel, as `ssh -L 8181:127.0.0.1:8181`",
+    page="Whoever reaches the API may read and change everything that it shows. So `polynya serve` "
+    "listens on the loopback address, and refuses another one.",
+)
+HOST_REFUSED: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-SRV-007",
+    title="a request for another host",
+    message="the request is for the host {host}, which this server is not",
+    state="nothing was changed",
+    page="The header `Host` names none of the names by which this server is reached. A page in a "
+    "browser could otherwise let a name of its own lead to this machine, and read the answers "
+    "(DNS rebinding).",
+)
+DOCUMENT_CHANGED: Final = ErrorEntry(
+    ConflictError,
+    "POLYNYA-SRV-008",
+    title="a document has changed since it was read",
+    message="{path} is not what the request expects",
+    state="the document is unchanged",
+    fix="read it again, and repeat the change on what it says now",
+    page="A change names, with `If-Match`, the version of the document that it begins with: the "
+    "`ETag` that came with it, or `*` for a document that is new. Somebody else has changed the "
+    "document meanwhile, or the header is missing.",
+)
+DOCUMENT_PATH_REFUSED: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-SRV-009",
+    title="a path that no document of a project has",
+    message="{path} cannot be a document of the project",
+    state="nothing was changed",
+    fix="name a file such as `tasks/shop.yml` or `sql/orders.sql`, below the project",
+    page="Documents are files with the suffix `.yml`, `.yaml` or `.sql` in the folder of the project "
+    "or below. A path with `..`, a hidden folder or a link that leads out of the project is "
+    "refused.",
+)

@@ -1,0 +1,164 @@
+"""What the API knows of all datasets: kept in memory, and looked at again in the background.
+
+A request reads no table, so that a list of thousands of datasets answers at once. Each round looks
+at every table; one that cannot be read is unknown, with its error, and hides no other.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from polynya.engine.errors import as_polynya
+from polynya.engine.inventory import ProjectTable, tables_of
+from polynya.engine.maintenance_status import maintenance_status
+from polynya.engine.policy import PendingFacts, wait_for_apply
+from polynya.lake.read.inspect import DatasetStatus
+from polynya.lake.read.inspect import status as status_of
+from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.config.task import StorageTask
+from polynya.model.errors import PolynyaError
+from polynya.model.loader import LoadedProject
+from polynya.server.health import HealthPart, HealthWord, parts_of, worst
+from polynya.store.clock import Clock
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two rounds, and the share of the time that rounds take at most.
+_PAUSE: Final = 5.0
+_MOST_SHARE: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFacts:
+    """One dataset as of a round.
+
+    `status` is None before the first copy, and where the table cannot be read.
+    """
+
+    name: str
+    task: str
+    health: HealthWord
+    parts: tuple[HealthPart, ...] = ()
+    status: DatasetStatus | None = None
+    maintenance: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """All that `polynya status --json` says of it."""
+        return {} if self.status is None else {**asdict(self.status), **self.maintenance}
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All datasets as of `at`, by name; `error` is what keeps a task's tables from being listed."""
+
+    at: datetime | None
+    project: LoadedProject | None
+    datasets: Mapping[str, DatasetFacts]
+    errors: tuple[PolynyaError, ...] = ()
+
+
+class OverviewKeeper:
+    """Keeps the overview of a project, by a thread of its own from `start` to `stop`."""
+
+    def __init__(self, load: Callable[[], LoadedProject], clock: Clock) -> None:
+        self._load, self._clock = load, clock
+        self._stop = threading.Event()
+        self._first = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="overview", daemon=True)
+        self._newest = Overview(None, None, {})
+
+    def start(self) -> None:
+        """Look from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the table that is looked at."""
+        self._stop.set()
+
+    def newest(self, wait_seconds: float = 10.0) -> Overview:
+        """The newest overview; waits for the first one, but not for long."""
+        if self._thread.is_alive():
+            self._first.wait(wait_seconds)
+        elif self._newest.at is None:
+            self.look()
+        return self._newest
+
+    def look(self) -> None:
+        """Look at everything now."""
+        errors: list[PolynyaError] = []
+        found: dict[str, DatasetFacts] = {}
+        project = None
+        try:
+            project = self._load()
+            errors += project.errors
+            catalog = python_catalog(project.target) if has_tables(project.target) else None
+            for task in project.tasks:
+                try:
+                    for entry in tables_of(task, catalog):
+                        if self._stop.is_set():
+                            return
+                        if not entry.is_ledger:
+                            found[entry.name] = self._facts(entry)
+                except Exception as error:  # noqa: BLE001 - one task must not hide the others
+                    errors.append(as_polynya(error))
+                    found |= {one.name: one for one in self._unknown(task, error)}
+        except Exception as error:  # noqa: BLE001 - the next round may find it repaired
+            errors.append(as_polynya(error))
+        self._newest = Overview(self._clock.now(), project, found, tuple(errors))
+
+    def _unknown(self, task: StorageTask, error: Exception) -> Iterator[DatasetFacts]:
+        """The datasets of a task that cannot be looked at, as far as they are known."""
+        says = str(as_polynya(error))
+        known = [one.name for one in self._newest.datasets.values() if one.task == task.name]
+        for name in known:
+            part = HealthPart("table", HealthWord.UNKNOWN, says)
+            yield DatasetFacts(name, task.name, HealthWord.UNKNOWN, (part,))
+
+    def _facts(self, entry: ProjectTable) -> DatasetFacts:
+        name, task = entry.name, entry.task.name
+        if entry.table is None:
+            part = HealthPart("copy", HealthWord.NEW, "nothing was copied yet")
+            return DatasetFacts(name, task, HealthWord.NEW, (part,))
+        try:
+            now = self._clock.now()
+            status = status_of(entry.table, entry.dataset, now)
+            maintenance = maintenance_status(entry.table, entry.dataset, now)
+            pending = PendingFacts(
+                status.pending_rows, status.pending_bytes, status.pending_files, status.current_rows
+            )
+            waits = wait_for_apply(pending, entry.task.apply)
+            parts = tuple(parts_of(status, waits, maintenance.health.score))
+            columns = {
+                column.name: str(column.field_type)
+                for column in entry.table.schema().fields
+                if not column.name.startswith("hdr__")
+            }
+            return DatasetFacts(
+                name,
+                task,
+                worst(parts),
+                parts,
+                status,
+                maintenance.as_json(),
+                columns,
+                entry.dataset.events.keys,
+            )
+        except Exception as error:  # noqa: BLE001 - one table must not hide the others
+            says = str(as_polynya(error))
+            part = HealthPart("table", HealthWord.UNKNOWN, says)
+            return DatasetFacts(name, task, HealthWord.UNKNOWN, (part,))
+
+    def _keep(self) -> None:
+        while not self._stop.is_set():
+            began = self._clock.monotonic()
+            self.look()
+            self._first.set()
+            took = self._clock.monotonic() - began
+            self._stop.wait(max(_PAUSE, took * (1 / _MOST_SHARE - 1)))

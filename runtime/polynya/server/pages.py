@@ -1,0 +1,60 @@
+"""Lists of the API: filtered, sorted and cut into pages on the server."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel
+
+from polynya.model.error_catalogue.server import REQUEST_INVALID
+
+Item = TypeVar("Item")
+
+#: Parameters of each list: so many items, after those that a cursor stands for.
+Limit = Annotated[int, Query(ge=1, le=500, description="most items of a page")]
+Cursor = Annotated[
+    str | None, Query(max_length=2000, description="`next` of the page before this one")
+]
+
+
+class Page(BaseModel, Generic[Item]):
+    """Some items of a list: `next` is the cursor of the page after this one, if there is one."""
+
+    items: list[Item]
+    total: int
+    next: str | None = None
+
+
+def page(
+    items: Sequence[Item], place: Callable[[Item], tuple[Any, str]], limit: int, cursor: str | None
+) -> Page[Item]:
+    """The page of a list that begins after a cursor.
+
+    `place` has what the list is sorted by, and the name of the item: both stand in the cursor, so
+    that items which come and go meanwhile move no others across pages.
+
+    Raises ConfigError for a cursor that is not of this list.
+    """
+    after = items if cursor is None else _after(items, place, cursor)
+    shown = list(after[:limit])
+    following = _cursor(place(shown[-1])) if len(after) > limit else None
+    return Page(items=shown, total=len(items), next=following)
+
+
+def _after(
+    items: Sequence[Item], place: Callable[[Item], tuple[Any, str]], cursor: str
+) -> Sequence[Item]:
+    try:
+        value, name = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
+        return [one for one in items if place(one) > (value, name)]
+    except (ValueError, TypeError, binascii.Error, RecursionError) as error:
+        raise REQUEST_INVALID(reason="`cursor` is not of this list") from error
+
+
+def _cursor(place: tuple[Any, str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode("ascii")
