@@ -1,13 +1,15 @@
-"""`polynya serve --catalog`: who may reach it, and how it ends."""
+"""`polynya serve`: who may reach it, and how it ends."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from pyiceberg.catalog import load_catalog
 
 from polynya.cli.main import main
 from tests.lake.warehouse.tables import make_tables
-from tests.projects import write_project
+from tests.projects import USERS, write_project
 
 TOKEN = "0123456789abcdef" * 2
 
@@ -23,7 +25,10 @@ TOKEN = "0123456789abcdef" * 2
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ([], "POLYNYA-CLI-001"),
+        (["--host", "0.0.0.0"], "POLYNYA-SRV-006"),
+        (["--host", "::"], "POLYNYA-SRV-006"),
+        (["--host", "no such host"], "POLYNYA-QRY-012"),
+        (["--token", "env:LONG"], "POLYNYA-CLI-001"),
         (["--catalog", "--port", "70000"], "POLYNYA-CLI-001"),
         (["--catalog", "--host", "0.0.0.0"], "POLYNYA-QRY-010"),
         (["--catalog", "--host", "::"], "POLYNYA-QRY-010"),
@@ -100,6 +105,33 @@ def test_it_serves_until_a_signal(tmp_path: Path, number: int, code: int) -> Non
     finally:
         process.kill()
         process.wait()
+
+
+def test_the_api_answers_soon_and_until_a_signal(tmp_path: Path) -> None:
+    write_project(tmp_path, users=USERS)
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "polynya", "-p", str(tmp_path), "--json", "serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        lines = (json.loads(line) for line in process.stdout)
+        event = next(line for line in lines if line["type"] == "api.served")
+        connection = http.client.HTTPConnection(event["url"].removeprefix("http://"))
+        connection.request("GET", "/api/v1/datasets")
+        page = json.load(connection.getresponse())
+        took = time.monotonic() - began
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+    assert [one["name"] for one in page["items"]] == ["shop.users"]
+    # Two seconds on an idle machine (`python -m bench start`).
+    assert took < 20
 
 
 def test_views_for_duckdb_name_the_catalog_as_text(

@@ -10,12 +10,6 @@ from cyclopts import Parameter
 
 from polynya.cli.context import Context
 from polynya.cli.visible import visible
-from polynya.model.documents.problems import suggest
-from polynya.model.error_catalogue.lineage import (
-    LINEAGE_SUBJECT_AMBIGUOUS,
-    LINEAGE_SUBJECT_UNKNOWN,
-)
-from polynya.model.names import shown
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -51,13 +45,13 @@ def lineage(
     # Start-up time: PyIceberg and sqlglot.
     from polynya.derived.drawing import drawn_svg
     from polynya.derived.openlineage import job_events
-    from polynya.engine.commands.lineage import project_graph
+    from polynya.engine.commands.lineage import nodes_of, project_graph
     from polynya.lake.spark.catalog import has_tables, python_catalog
 
     project = context.load()
     catalog = python_catalog(project.target) if has_tables(project.target) else None
     whole = project_graph(project, catalog)
-    starts = _starts(whole, subject)
+    starts = nodes_of(whole, subject)
     if subject is None:
         graph = whole
     else:
@@ -87,45 +81,6 @@ def lineage(
         case "text":
             text = "\n".join(lineage_lines(graph, starts, impact=impact))
     context.output.result("lineage", data, visible(text))
-
-
-def _starts(graph: ColumnGraph, subject: str | None) -> list[Node]:
-    """The nodes that a command names; all columns and rows of a dataset."""
-    names = list(graph.datasets)
-    if subject is None:
-        return [node for name in names for node in _all_of(graph, name)]
-    found: dict[str, list[Node]] = {}
-    for name in names:
-        # `orders` and `orders.amount` where one schema has it.
-        is_table = graph.datasets[name].kind in {"table", "transform"}
-        for known in (name, name.rpartition(".")[2]) if is_table else (name,):
-            if subject.lower() == known.lower():
-                found[name] = _all_of(graph, name)
-            elif subject.lower().startswith(f"{known.lower()}."):
-                column = graph.datasets[name].find(subject[len(known) + 1 :])
-                if column is not None:
-                    found.setdefault(f"{name}.{column.name}", [(name, column.name)])
-    exact = [what for what in found if what.lower() == subject.lower()]
-    if len(exact) == 1:
-        return found[exact[0]]
-    if len(found) > 1:
-        raise LINEAGE_SUBJECT_AMBIGUOUS(
-            name=shown(subject), meanings=" or ".join(shown(one) for one in sorted(found))
-        )
-    if not found:
-        near = [
-            f"{name}.{column.name}"
-            for name in names
-            if subject.lower().startswith(f"{name.lower()}.")
-            for column in graph.datasets[name].columns
-        ]
-        raise LINEAGE_SUBJECT_UNKNOWN(name=shown(subject), fix=suggest(subject, near or names))
-    return next(iter(found.values()))
-
-
-def _all_of(graph: ColumnGraph, name: str) -> list[Node]:
-    columns = graph.datasets[name].columns
-    return [*((name, column.name) for column in columns), (name, None)]
 
 
 def lineage_lines(graph: ColumnGraph, starts: Sequence[Node], *, impact: bool) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""`polynya serve`: the catalog of a project for other engines."""
+"""`polynya serve`: the API of a project, and its catalog for other engines."""
 
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import threading
 from functools import partial
@@ -20,7 +21,8 @@ from polynya.model.error_catalogue.operation import (
     CATALOG_TLS_UNUSABLE,
     CATALOG_TOKEN_UNUSABLE,
 )
-from polynya.observe.catalog import CatalogServed
+from polynya.model.error_catalogue.server import SERVER_ADDRESS_OPEN
+from polynya.observe.catalog import ApiServed, CatalogServed
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -42,16 +44,19 @@ def serve(
     tls_key: Path | None = None,
     context: Context,
 ) -> int:
-    """Answer other engines what tables and views the project has, by Iceberg's REST protocol.
+    """Serve the API of the project on this machine, or with `--catalog` its catalog alone.
 
-    Trino, DuckDB, Spark and PyIceberg attach to the URL and find each commit at once. They read the
-    files of the tables by themselves, with their own credentials. Nothing can be written through
-    the server. Needs no Java. Ctrl-C or SIGTERM ends it.
+    Programs read tasks, datasets, documents, lineage and quarantine below `/api/v1`, ask SQL, and
+    change documents: `/api/v1/openapi.json` describes each route. Below `/iceberg`, or at the root
+    with `--catalog`, the server answers other engines which tables and views the project has, by
+    Iceberg's REST protocol: Trino, DuckDB, Spark and PyIceberg attach to the URL and find each
+    commit at once. They read the files of the tables by themselves, with their own credentials.
+    Needs no Java. Ctrl-C or SIGTERM ends it.
 
-    For example: `polynya serve --catalog --port 8181`.
+    For example: `polynya serve --port 8181`.
 
     Args:
-        catalog: serve the catalog of the target; nothing else can be served.
+        catalog: serve only the catalog of the target, read-only; others may reach it with a token.
         host: address or name to listen on. Anything but this machine itself needs a token.
         port: port to listen on; 0 for any free one.
         token: `env:NAME`: the variable of the environment that has the token which clients have
@@ -59,12 +64,14 @@ def serve(
         tls_certificate: PEM file of the certificate, with those above it, for HTTPS.
         tls_key: PEM file of its key, without a password.
     """
-    if not catalog:
-        raise WRONG_USAGE("name what to serve", fix="add `--catalog`")
     if not 0 <= port <= _MAX_PORT:
         raise WRONG_USAGE(f"`--port` is 0 to {_MAX_PORT}")
     try:
         stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
+        if not catalog:
+            if token or tls_certificate or tls_key:
+                raise WRONG_USAGE("`--token` and `--tls-…` belong to `--catalog`")
+            return _serve_api(context, stopping, host, port)
         return _serve(context, stopping, _settings(host, port, token, tls_certificate, tls_key))
     except EndedEarly:
         return ExitCode.OK
@@ -102,6 +109,52 @@ def _serve(context: CommandContext, stopping: Stopping, settings: RestServerSett
     context.output.event(CatalogServed(subject=name, url=server.url, target=project.target.name))
     stopping.stop.wait()
     server.stop()
+    return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
+
+
+def _serve_api(context: CommandContext, stopping: Stopping, host: str, port: int) -> int:
+    # Start-up time: FastAPI, PyIceberg, sqlglot.
+    import uvicorn
+
+    from polynya.engine.rest_server import is_loopback
+    from polynya.server.app import app_of
+    from polynya.server.state import ServerState
+
+    project = context.load(tolerant=True)
+    for error in project.errors:
+        context.output.error(error)
+    try:
+        if not is_loopback(host):
+            raise SERVER_ADDRESS_OPEN(where=host)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=256)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise CATALOG_ADDRESS_UNUSABLE(where=f"{host}:{port}", why=why) from error
+    state = ServerState(context.options.project, context.options.target, SystemClock())
+    config = uvicorn.Config(
+        app_of(state),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=512,
+    )
+    server = uvicorn.Server(config)
+    stopping.starting = False
+    stop_with_parent(stopping.stop, os.environ)
+    state.overview.start()
+    thread = threading.Thread(target=server.run, args=([listening],), name="api")
+    thread.start()
+    name = project.project.name
+    where = f"[{host}]" if ":" in host else host
+    url = f"http://{where}:{listening.getsockname()[1]}"
+    context.output.event(ApiServed(subject=name, url=url, target=project.target.name))
+    stopping.stop.wait()
+    state.overview.stop()
+    server.should_exit = True
+    thread.join()
     return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
 
 

@@ -1,4 +1,4 @@
-"""Events of a catalog that is served to other engines."""
+"""Events of what is served: the API of a project, and its catalog for other engines."""
 
 from __future__ import annotations
 
@@ -15,6 +15,17 @@ class CatalogServed(Event):
     type: ClassVar[str] = "catalog.served"
     verb: ClassVar[str] = "serving"
     template: ClassVar[str] = "the catalog of target {target} at {url}; Ctrl-C ends it"
+    url: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServed(Event):
+    """The API of a project is answered at `url` from now on. The subject is the project."""
+
+    type: ClassVar[str] = "api.served"
+    verb: ClassVar[str] = "serving"
+    template: ClassVar[str] = "the API of target {target} at {url}; Ctrl-C ends it"
     url: str
     target: str
 

@@ -51,7 +51,9 @@ def _after(
 ) -> Sequence[Item]:
     try:
         value, name = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
-        return [one for one in items if place(one) > (value, name)]
+        # A name that is none must not compare as one, also where the first values differ.
+        after = (value, name + "")
+        return [one for one in items if place(one) > after]
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
         raise REQUEST_INVALID(reason="`cursor` is not of this list") from error
 

@@ -1,23 +1,35 @@
-"""What the routes of one server share: the project and the clock."""
+"""What the routes of one server share: the project, the overview, the catalog and the clock."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from fastapi import Request
 
+from polynya.engine.served_catalog import ServedCatalog
 from polynya.model.loader import LoadedProject, load_project
+from polynya.server.documents import ProjectDocuments
+from polynya.server.overview import OverviewKeeper
 from polynya.store.clock import Clock
 
+#: Queries that run at a time: each takes all processors for as long as it needs.
+MOST_QUERIES = 4
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass
 class ServerState:
-    """One project and one of its targets."""
+    """One project and one of its targets. `names` are the hosts that requests may be for."""
 
     root: Path
     target: str | None
     clock: Clock
+    names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1", "testserver"})
+    queries: threading.BoundedSemaphore = field(
+        default_factory=lambda: threading.BoundedSemaphore(MOST_QUERIES)
+    )
 
     @classmethod
     def of(cls, request: Request) -> ServerState:
@@ -29,3 +41,18 @@ class ServerState:
     def project(self) -> LoadedProject:
         """The project as its files are now; broken task files are left out."""
         return load_project(self.root, self.target, tolerant=True)
+
+    @cached_property
+    def overview(self) -> OverviewKeeper:
+        """What is known of all datasets."""
+        return OverviewKeeper(self.project, self.clock)
+
+    @cached_property
+    def catalog(self) -> ServedCatalog:
+        """The catalog for other engines, of the project as it was when it was first asked."""
+        return ServedCatalog(self.project())
+
+    @cached_property
+    def documents(self) -> ProjectDocuments:
+        """The files of the project."""
+        return ProjectDocuments(self.root, self.target)

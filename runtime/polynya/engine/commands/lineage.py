@@ -14,6 +14,7 @@ from polynya.derived.column_graph import (
     ColumnFacts,
     ColumnGraph,
     GraphDataset,
+    Node,
     derived_dataset,
     merged_source,
     mirrored_dataset,
@@ -29,8 +30,14 @@ from polynya.model.config.derived import DerivedTask
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.documents.problems import suggest
 from polynya.model.documents.yaml import NodePath
+from polynya.model.error_catalogue.lineage import (
+    LINEAGE_SUBJECT_AMBIGUOUS,
+    LINEAGE_SUBJECT_UNKNOWN,
+)
 from polynya.model.loader import LoadedProject
+from polynya.model.names import shown
 from polynya.model.promotion import widen
 from polynya.model.types import parse_type
 
@@ -67,6 +74,48 @@ class ColumnImpact:
     columns: tuple[str, ...]
     decides_rows: bool
     fails: str | None
+
+
+def nodes_of(graph: ColumnGraph, subject: str | None) -> list[Node]:
+    """The nodes that a subject names, all without one; all columns and rows of a dataset.
+
+    Raises ConfigError for a name that nothing has, or several.
+    """
+    names = list(graph.datasets)
+    if subject is None:
+        return [node for name in names for node in _all_of(graph, name)]
+    found: dict[str, list[Node]] = {}
+    for name in names:
+        # `orders` and `orders.amount` where one schema has it.
+        is_table = graph.datasets[name].kind in {"table", "transform"}
+        for known in (name, name.rpartition(".")[2]) if is_table else (name,):
+            if subject.lower() == known.lower():
+                found[name] = _all_of(graph, name)
+            elif subject.lower().startswith(f"{known.lower()}."):
+                column = graph.datasets[name].find(subject[len(known) + 1 :])
+                if column is not None:
+                    found.setdefault(f"{name}.{column.name}", [(name, column.name)])
+    exact = [what for what in found if what.lower() == subject.lower()]
+    if len(exact) == 1:
+        return found[exact[0]]
+    if len(found) > 1:
+        raise LINEAGE_SUBJECT_AMBIGUOUS(
+            name=shown(subject), meanings=" or ".join(shown(one) for one in sorted(found))
+        )
+    if not found:
+        near = [
+            f"{name}.{column.name}"
+            for name in names
+            if subject.lower().startswith(f"{name.lower()}.")
+            for column in graph.datasets[name].columns
+        ]
+        raise LINEAGE_SUBJECT_UNKNOWN(name=shown(subject), fix=suggest(subject, near or names))
+    return next(iter(found.values()))
+
+
+def _all_of(graph: ColumnGraph, name: str) -> list[Node]:
+    columns = graph.datasets[name].columns
+    return [*((name, column.name) for column in columns), (name, None)]
 
 
 def impacts(project: LoadedProject, catalog: Catalog) -> list[ColumnImpact]:

@@ -92,7 +92,7 @@ DOCUMENT_PATH_REFUSED: Final = ErrorEntry(
     message="{path} cannot be a document of the project",
     state="nothing was changed",
     fix="name a file such as `tasks/shop.yml` or `sql/orders.sql`, below the project",
-    page="Documents are files with the suffix `.yml`, `.yaml` or `.sql` in the folder of the project "
-    "or below. A path with `..`, a hidden folder or a link that leads out of the project is "
-    "refused.",
+    page="Documents are the files that make a project: `polynya.yml`, and those in its folders "
+    "`tasks`, `connections`, `bindings`, `tests` and `sql`. A path with `..`, a hidden file, or a "
+    "link that leads out of the project is refused.",
 )

@@ -1,0 +1,167 @@
+"""Datasets as resources: health, freshness, backlog, schema, and rejected records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
+
+from polynya.engine.inventory import inventory
+from polynya.lake.read.inspect import quarantine
+from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
+from polynya.model.names import shown
+from polynya.server.access.actions import Action
+from polynya.server.access.door import allowed
+from polynya.server.health import HealthPart, HealthWord
+from polynya.server.overview import DatasetFacts
+from polynya.server.pages import Cursor, Limit, Page, page
+from polynya.server.state import ServerState
+
+router = APIRouter(tags=["datasets"])
+
+
+class DatasetShown(BaseModel):
+    """A dataset in a list; ages in seconds, None where nothing was copied or is pending."""
+
+    name: str
+    task: str
+    health: HealthWord
+    parts: list[HealthPart]
+    rows: int | None
+    pending_rows: int | None
+    pending_age_seconds: float | None
+    freshness_seconds: float | None
+    quarantined: int | None
+    copied_at: str | None
+    applied_at: str | None
+
+
+class DatasetDetails(DatasetShown):
+    """A dataset with its columns, and with all that `polynya status --json` says of it."""
+
+    columns: dict[str, str]
+    keys: list[str]
+    status: dict[str, Any]
+    as_of: str | None
+
+
+class RejectedRecord(BaseModel):
+    """A record that the quarantine keeps; `raw` is how it stood in its file, as text."""
+
+    id: str
+    dataset: str
+    file: str
+    offset: int
+    rule: str
+    error: str
+    raw: str
+
+
+class DatasetOrder(StrEnum):
+    """By what a list of datasets is sorted; the largest first, but for names."""
+
+    NAME = "name"
+    PENDING = "pending"
+    FRESHNESS = "freshness"
+    QUARANTINED = "quarantined"
+
+
+_VALUES: dict[DatasetOrder, Callable[[DatasetShown], float]] = {
+    DatasetOrder.NAME: lambda _: 0.0,
+    DatasetOrder.PENDING: lambda one: -float(one.pending_rows or 0),
+    DatasetOrder.FRESHNESS: lambda one: -(one.freshness_seconds or 0.0),
+    DatasetOrder.QUARANTINED: lambda one: -float(one.quarantined or 0),
+}
+
+
+@router.get("/datasets", dependencies=[allowed(Action.VIEW_PROJECT)])
+def datasets(
+    request: Request,
+    *,
+    name: Annotated[str, Query(max_length=500, description="a glob of names")] = "*",
+    task: Annotated[str | None, Query(max_length=500)] = None,
+    health: HealthWord | None = None,
+    sort: DatasetOrder = DatasetOrder.NAME,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[DatasetShown]:
+    """The datasets of the project, as of the newest look at their tables."""
+    found = [
+        _shown(one)
+        for one in ServerState.of(request).overview.newest().datasets.values()
+        if fnmatchcase(one.name, name) and task in (None, one.task) and health in (None, one.health)
+    ]
+    value = _VALUES[sort]
+    found.sort(key=lambda one: (value(one), one.name))
+    return page(found, lambda one: (value(one), one.name), limit, cursor)
+
+
+@router.get("/datasets/{name}", dependencies=[allowed(Action.VIEW_PROJECT)])
+def dataset(request: Request, name: str) -> DatasetDetails:
+    """One dataset."""
+    overview = ServerState.of(request).overview.newest()
+    facts = overview.datasets.get(name)
+    if facts is None:
+        raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")
+    return DatasetDetails(
+        **_shown(facts).model_dump(),
+        columns=dict(facts.columns),
+        keys=list(facts.keys),
+        status=facts.as_json(),
+        as_of=None if overview.at is None else overview.at.isoformat(),
+    )
+
+
+@router.get("/datasets/{name}/quarantine", dependencies=[allowed(Action.VIEW_QUARANTINE)])
+def quarantined(
+    request: Request,
+    name: str,
+    rule: Annotated[str | None, Query(max_length=200)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[RejectedRecord]:
+    """The rejected records of a dataset, by the rule that rejects them and their id."""
+    project = ServerState.of(request).project()
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    entries = inventory(project, catalog, lambda one: one.relations.current == name)
+    entry = next(entries, None)
+    if entry is None:
+        raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")
+    rows = [] if entry.table is None else quarantine(entry.table).to_pylist()
+    found = [
+        RejectedRecord(
+            id=row["id"],
+            dataset=name,
+            file=row["file"],
+            offset=row["offset"],
+            rule=row["rule"],
+            error=row["error"],
+            raw=(row["raw"] or b"").decode("utf-8", errors="backslashreplace"),
+        )
+        for row in rows
+        if rule in (None, row["rule"])
+    ]
+    found.sort(key=lambda one: (one.rule, one.id))
+    return page(found, lambda one: (one.rule, one.id), limit, cursor)
+
+
+def _shown(one: DatasetFacts) -> DatasetShown:
+    status = one.status
+    return DatasetShown(
+        name=one.name,
+        task=one.task,
+        health=one.health,
+        parts=list(one.parts),
+        rows=status and status.current_rows,
+        pending_rows=status and status.pending_rows,
+        pending_age_seconds=status and status.pending_age_seconds,
+        freshness_seconds=status and status.freshness_seconds,
+        quarantined=status and status.rows_quarantined,
+        copied_at=status and status.copied_at,
+        applied_at=status and status.applied_at,
+    )

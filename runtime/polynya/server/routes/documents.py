@@ -1,0 +1,116 @@
+"""The project's files as resources: read with `ETag`, changed with `If-Match`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel
+
+from polynya.model.error_catalogue.server import DOCUMENT_CHANGED
+from polynya.model.names import shown
+from polynya.server.access.actions import Action
+from polynya.server.access.door import allowed
+from polynya.server.documents import DocumentChange
+from polynya.server.pages import Cursor, Limit, Page, page
+from polynya.server.state import ServerState
+
+router = APIRouter(tags=["documents"])
+
+#: `If-None-Match: *`: only where the document is new.
+_NEW = "*"
+
+
+class DocumentShown(BaseModel):
+    """A document in a list."""
+
+    path: str
+    etag: str
+    bytes: int
+
+
+class DocumentChanged(BaseModel):
+    """What a change did, or would do: a unified diff, and the errors that it makes."""
+
+    path: str
+    etag: str | None
+    diff: str
+    errors: list[dict[str, Any]]
+    written: bool
+
+
+DryRun = Annotated[bool, Query(description="show what the change would do, and write nothing")]
+IfMatch = Annotated[str | None, Header(max_length=200)]
+
+
+@router.get("/documents", dependencies=[allowed(Action.VIEW_DOCUMENTS)])
+def documents(request: Request, limit: Limit = 100, cursor: Cursor = None) -> Page[DocumentShown]:
+    """The documents of the project by path."""
+    found = [
+        DocumentShown(path=one.path, etag=one.etag, bytes=len(one.content))
+        for one in ServerState.of(request).documents.all()
+    ]
+    return page(found, lambda one: (one.path, one.path), limit, cursor)
+
+
+@router.get(
+    "/documents/{path:path}",
+    dependencies=[allowed(Action.VIEW_DOCUMENTS)],
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+def document(request: Request, path: str) -> Response:
+    """The text of one document; its version is the header `ETag`."""
+    found = ServerState.of(request).documents.read(path)
+    return Response(found.content, 200, {"ETag": found.etag}, "text/plain; charset=utf-8")
+
+
+@router.put(
+    "/documents/{path:path}",
+    dependencies=[allowed(Action.EDIT_DOCUMENTS)],
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        }
+    },
+)
+async def put_document(
+    request: Request,
+    path: str,
+    if_match: IfMatch = None,
+    if_none_match: IfMatch = None,
+    *,
+    dry_run: DryRun = False,
+) -> DocumentChanged:
+    """Replace a document, with its version as `If-Match`; or make one, with `If-None-Match: *`."""
+    if (if_match is None) == (if_none_match != _NEW):
+        raise DOCUMENT_CHANGED(path=shown(path))
+    content = await request.body()
+    changing = ServerState.of(request).documents.change
+    change = await run_in_threadpool(changing, path, content, if_match, write=not dry_run)
+    return _answer(path, change, written=not dry_run)
+
+
+@router.delete("/documents/{path:path}", dependencies=[allowed(Action.EDIT_DOCUMENTS)])
+def delete_document(
+    request: Request, path: str, if_match: IfMatch = None, *, dry_run: DryRun = False
+) -> DocumentChanged:
+    """Remove a document, with its version as `If-Match`."""
+    documents = ServerState.of(request).documents
+    documents.read(path)
+    if if_match is None:
+        raise DOCUMENT_CHANGED(path=shown(path))
+    change = documents.change(path, None, if_match, write=not dry_run)
+    return _answer(path, change, written=not dry_run)
+
+
+def _answer(path: str, change: DocumentChange, *, written: bool) -> DocumentChanged:
+    return DocumentChanged(
+        path=path,
+        etag=change.after and change.after.etag,
+        diff=change.diff,
+        errors=[one.as_dict() for one in change.errors],
+        written=written,
+    )

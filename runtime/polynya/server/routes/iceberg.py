@@ -1,0 +1,30 @@
+"""The catalog for other engines, by the read part of Iceberg's REST protocol, below `/iceberg`."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from polynya.engine.rest_protocol import METHODS, RestRequest, answer
+from polynya.server.access.actions import Action
+from polynya.server.access.door import allowed
+from polynya.server.state import ServerState
+
+router = APIRouter()
+
+
+@router.api_route(
+    "/iceberg/{path:path}",
+    methods=list(METHODS),
+    include_in_schema=False,
+    dependencies=[allowed(Action.READ_CATALOG)],
+)
+def iceberg(request: Request, path: str) -> Response:
+    """Answer one request of the protocol."""
+    del path  # as the client has sent it, still escaped
+    target = request.scope["raw_path"].decode("ascii").removeprefix("/iceberg")
+    if request.url.query:
+        target = f"{target}?{request.url.query}"
+    asked = RestRequest(request.method, target, request.headers.get("if-none-match", ""))
+    found = answer(asked, ServerState.of(request).catalog)
+    body = b"" if request.method == "HEAD" else found.body
+    return Response(body, found.status, dict(found.headers), media_type="application/json")

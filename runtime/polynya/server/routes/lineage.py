@@ -1,0 +1,41 @@
+"""What columns are made of, and what uses them, as a resource."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
+
+from polynya.engine.commands.lineage import nodes_of, project_graph
+from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.server.access.actions import Action
+from polynya.server.access.door import allowed
+from polynya.server.state import ServerState
+
+router = APIRouter(tags=["lineage"])
+
+
+class LineageShown(BaseModel):
+    """The neighbourhood of a subject, as `polynya lineage -o json` writes it."""
+
+    subject: str
+    direction: str
+    datasets: Any
+
+
+@router.get("/lineage/{subject}", dependencies=[allowed(Action.VIEW_LINEAGE)])
+def lineage(
+    request: Request,
+    subject: str,
+    *,
+    impact: Annotated[bool, Query(description="what uses it, not what it is made of")] = False,
+) -> LineageShown:
+    """The lineage of a dataset (`schema.view`) or of a column of it."""
+    project = ServerState.of(request).project()
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    graph = project_graph(project, catalog)
+    starts = nodes_of(graph, subject)
+    chosen = graph.downstream(starts) if impact else graph.upstream(starts)
+    direction = "downstream" if impact else "upstream"
+    return LineageShown(subject=subject, direction=direction, datasets=chosen.facts())
