@@ -23,7 +23,8 @@ from tests.lab.commands import fresh_session, use_everywhere
 SLOW = (
     "capture.md", "extracts.md", "operations.md", "other-engines.md", "read-duckdb.md",
     "read-python.md", "read-spark.md", "read-trino.md", "rebuild.md", "reload.md",
-    "marts.md", "schema-changes.md", "serve-catalog.md", "testing-transforms.md", "transforms.md",
+    "marts.md", "schema-changes.md", "serve-catalog.md", "server.md", "testing-transforms.md",
+    "transforms.md",
 )  # fmt: skip
 #: One fault in each block.
 FAULTY = """\

@@ -7,6 +7,7 @@ exits with 1 when a file is out of date.
 from __future__ import annotations
 
 import re
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -226,10 +227,22 @@ def _kind(field: dict[str, Any]) -> str:
     return {"string": "text", "boolean": "true or false"}.get(kind, kind)
 
 
+def openapi_text() -> str:
+    """Return docs/reference/openapi.json: every route of the API of `polynya serve`."""
+    # Start-up time: FastAPI.
+    from polynya.server.app import app_of
+    from polynya.server.state import ServerState
+    from polynya.store.clock import SystemClock
+
+    app = app_of(ServerState(Path(), None, SystemClock()))
+    return json.dumps(app.openapi(), indent=1, ensure_ascii=False) + "\n"
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "cli.md": cli_page,
     "functions.md": lambda: functions_page(_NOTICE),
     "task.md": task_page,
+    "openapi.json": openapi_text,
 }
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from polynya.lake.read.inspect import DatasetStatus
+from polynya.observe.events import counted
 
 #: Health of a table, of 100, below which it is worth a look.
 _POOR_HEALTH: Final = 50
@@ -57,11 +58,13 @@ def _parts(status: DatasetStatus, waits: str | None, table_score: int) -> Iterat
         yield HealthPart("apply", HealthWord.WARNING, f"copies wait for the apply: {waits}")
     if status.rows_quarantined:
         yield HealthPart(
-            "quarantine", HealthWord.WARNING, f"{status.rows_quarantined:,} records were rejected"
+            "quarantine",
+            HealthWord.WARNING,
+            f"{counted(status.rows_quarantined, 'record')} rejected",
         )
     if status.lost_batches:
         yield HealthPart(
-            "source", HealthWord.WARNING, f"{status.lost_batches:,} landed batches were lost"
+            "source", HealthWord.WARNING, f"{status.lost_batches:,} of the landed batches were lost"
         )
     yield from (
         HealthPart("expectation", HealthWord.WARNING, f"{name} failed: {one.says}")

@@ -34,7 +34,7 @@ _MOST_SHARE: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetFacts:
+class DatasetOverview:
     """One dataset as of a round.
 
     `status` is None before the first copy, and where the table cannot be read.
@@ -60,7 +60,7 @@ class Overview:
 
     at: datetime | None
     project: LoadedProject | None
-    datasets: Mapping[str, DatasetFacts]
+    datasets: Mapping[str, DatasetOverview]
     errors: tuple[PolynyaError, ...] = ()
 
 
@@ -93,7 +93,7 @@ class OverviewKeeper:
     def look(self) -> None:
         """Look at everything now."""
         errors: list[PolynyaError] = []
-        found: dict[str, DatasetFacts] = {}
+        found: dict[str, DatasetOverview] = {}
         project = None
         try:
             project = self._load()
@@ -113,19 +113,19 @@ class OverviewKeeper:
             errors.append(as_polynya(error))
         self._newest = Overview(self._clock.now(), project, found, tuple(errors))
 
-    def _unknown(self, task: StorageTask, error: Exception) -> Iterator[DatasetFacts]:
+    def _unknown(self, task: StorageTask, error: Exception) -> Iterator[DatasetOverview]:
         """The datasets of a task that cannot be looked at, as far as they are known."""
         says = str(as_polynya(error))
         known = [one.name for one in self._newest.datasets.values() if one.task == task.name]
         for name in known:
             part = HealthPart("table", HealthWord.UNKNOWN, says)
-            yield DatasetFacts(name, task.name, HealthWord.UNKNOWN, (part,))
+            yield DatasetOverview(name, task.name, HealthWord.UNKNOWN, (part,))
 
-    def _facts(self, entry: ProjectTable) -> DatasetFacts:
+    def _facts(self, entry: ProjectTable) -> DatasetOverview:
         name, task = entry.name, entry.task.name
         if entry.table is None:
             part = HealthPart("copy", HealthWord.NEW, "nothing was copied yet")
-            return DatasetFacts(name, task, HealthWord.NEW, (part,))
+            return DatasetOverview(name, task, HealthWord.NEW, (part,))
         try:
             now = self._clock.now()
             status = status_of(entry.table, entry.dataset, now)
@@ -140,7 +140,7 @@ class OverviewKeeper:
                 for column in entry.table.schema().fields
                 if not column.name.startswith("hdr__")
             }
-            return DatasetFacts(
+            return DatasetOverview(
                 name,
                 task,
                 worst(parts),
@@ -153,7 +153,7 @@ class OverviewKeeper:
         except Exception as error:  # noqa: BLE001 - one table must not hide the others
             says = str(as_polynya(error))
             part = HealthPart("table", HealthWord.UNKNOWN, says)
-            return DatasetFacts(name, task, HealthWord.UNKNOWN, (part,))
+            return DatasetOverview(name, task, HealthWord.UNKNOWN, (part,))
 
     def _keep(self) -> None:
         while not self._stop.is_set():

@@ -22,7 +22,7 @@ Cursor = Annotated[
 ]
 
 
-class Page(BaseModel, Generic[Item]):
+class ListPage(BaseModel, Generic[Item]):
     """Some items of a list: `next` is the cursor of the page after this one, if there is one."""
 
     items: list[Item]
@@ -32,7 +32,7 @@ class Page(BaseModel, Generic[Item]):
 
 def page(
     items: Sequence[Item], place: Callable[[Item], tuple[Any, str]], limit: int, cursor: str | None
-) -> Page[Item]:
+) -> ListPage[Item]:
     """The page of a list that begins after a cursor.
 
     `place` has what the list is sorted by, and the name of the item: both stand in the cursor, so
@@ -43,7 +43,7 @@ def page(
     after = items if cursor is None else _after(items, place, cursor)
     shown = list(after[:limit])
     following = _cursor(place(shown[-1])) if len(after) > limit else None
-    return Page(items=shown, total=len(items), next=following)
+    return ListPage(items=shown, total=len(items), next=following)
 
 
 def _after(

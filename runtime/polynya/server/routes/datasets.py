@@ -18,8 +18,8 @@ from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.health import HealthPart, HealthWord
-from polynya.server.overview import DatasetFacts
-from polynya.server.pages import Cursor, Limit, Page, page
+from polynya.server.overview import DatasetOverview
+from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["datasets"])
@@ -89,7 +89,7 @@ def datasets(
     sort: DatasetOrder = DatasetOrder.NAME,
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> Page[DatasetShown]:
+) -> ListPage[DatasetShown]:
     """The datasets of the project, as of the newest look at their tables."""
     found = [
         _shown(one)
@@ -124,7 +124,7 @@ def quarantined(
     rule: Annotated[str | None, Query(max_length=200)] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Page[RejectedRecord]:
+) -> ListPage[RejectedRecord]:
     """The rejected records of a dataset, by the rule that rejects them and their id."""
     project = ServerState.of(request).project()
     catalog = python_catalog(project.target) if has_tables(project.target) else None
@@ -150,7 +150,7 @@ def quarantined(
     return page(found, lambda one: (one.rule, one.id), limit, cursor)
 
 
-def _shown(one: DatasetFacts) -> DatasetShown:
+def _shown(one: DatasetOverview) -> DatasetShown:
     status = one.status
     return DatasetShown(
         name=one.name,

@@ -13,7 +13,7 @@ from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.documents import DocumentChange
-from polynya.server.pages import Cursor, Limit, Page, page
+from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["documents"])
@@ -45,7 +45,9 @@ IfMatch = Annotated[str | None, Header(max_length=200)]
 
 
 @router.get("/documents", dependencies=[allowed(Action.VIEW_DOCUMENTS)])
-def documents(request: Request, limit: Limit = 100, cursor: Cursor = None) -> Page[DocumentShown]:
+def documents(
+    request: Request, limit: Limit = 100, cursor: Cursor = None
+) -> ListPage[DocumentShown]:
     """The documents of the project by path."""
     found = [
         DocumentShown(path=one.path, etag=one.etag, bytes=len(one.content))

@@ -13,7 +13,7 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.health import HealthWord, counts, worst
 from polynya.server.overview import Overview
-from polynya.server.pages import Cursor, Limit, Page, page
+from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["project"])
@@ -74,7 +74,7 @@ def validate(request: Request) -> Validated:
 
 
 @router.get("/tasks", dependencies=[allowed(Action.VIEW_PROJECT)])
-def tasks(request: Request, limit: Limit = 100, cursor: Cursor = None) -> Page[TaskShown]:
+def tasks(request: Request, limit: Limit = 100, cursor: Cursor = None) -> ListPage[TaskShown]:
     """The tasks of the project by name."""
     found = sorted(_tasks(request), key=lambda one: one.name)
     return page(found, lambda one: (one.name, one.name), limit, cursor)
