@@ -6,8 +6,8 @@ exits with 1 when a file is out of date.
 
 from __future__ import annotations
 
-import re
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
