@@ -111,10 +111,8 @@ def _import_from_qlik(source: Path, directory: Path, context: CommandContext) ->
             for number in range(len(made.tasks) + 1):
                 complete = Path(scratch) / f"project{number}"
                 _write(complete, made.files())
-                errors = [
-                    error for error in _errors_of(complete, "local") if not _is_unbound(error)
-                ]
-                if not without_refused(made, errors):
+                found = _errors_of(complete, "local")
+                if not without_refused(made, [one for one in found if not _is_unbound(one)]):
                     break
             complete.rename(target)
             report.write_text(made.report.as_markdown(source.name), encoding="utf-8")

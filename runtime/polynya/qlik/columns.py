@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from polynya.qlik.documents import QlikValue
@@ -49,25 +50,10 @@ def rules_of(rules: list[QlikValue], owner: str, made: Translation, dialect: str
             rule.use()
             continue
         name = rule.text("name")
-        when: dict[str, Any] = {}
-        if table := rule.text("scope", "whereTableName"):
-            when["dataset"] = table
-        if column := rule.text("scope", "whereColumnName"):
-            when["column"] = column
-        kind = rule.at("scope", "whereDatatype")
-        if kind is not None and kind.content in _TYPES:
-            when["type"] = _TYPES[rule.text("scope", "whereDatatype")]
-        left = [
-            key
-            for key, none in (
-                ("whereOwnerName", ("%", "")), ("whereColumnKeyAttribute", ("ANY",)),
-                ("whereColumnNullability", ("ANY",)), ("whereDatatype", ("UNSPECIFIED", *_TYPES)),
-            )
-            if (value := rule.at("scope", key)) is not None and value.content not in none
-        ]  # fmt: skip
-        if left:
+        when = _chosen(rule)
+        if unlike := _not_chosen(rule):
             # A rule that chose fewer columns than it should would change others.
-            why = f"rules do not choose by {left[0]}"
+            why = f"rules do not choose by {unlike}"
             made.lose(rule, owner, why, "name the columns in `when`")
             continue
         for value in rule.at("scope").children if rule.at("scope") else ():
@@ -88,6 +74,34 @@ def rules_of(rules: list[QlikValue], owner: str, made: Translation, dialect: str
     return translated
 
 
+def _chosen(rule: QlikValue) -> dict[str, Any]:
+    """What a rule is for, as `when`."""
+    when: dict[str, Any] = {}
+    if table := rule.text("scope", "whereTableName"):
+        when["dataset"] = table
+    if column := rule.text("scope", "whereColumnName"):
+        when["column"] = column
+    kind = rule.text("scope", "whereDatatype")
+    if kind in _TYPES:
+        when["type"] = _TYPES[kind]
+    return when
+
+
+def _not_chosen(rule: QlikValue) -> str:
+    """The key by which `when` cannot choose, "" for none."""
+    for key, neutral in _SCOPES.items():
+        value = rule.at("scope", key)
+        if value is not None and value.content not in neutral:
+            return key
+    return ""
+
+
+_SCOPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "whereOwnerName": ("%", ""), "whereColumnKeyAttribute": ("ANY",),
+    "whereColumnNullability": ("ANY",), "whereDatatype": ("UNSPECIFIED", *_TYPES),
+}  # fmt: skip
+
+
 def _actions(
     rule: QlikValue, owner: str, made: Translation, dialect: str, when: dict[str, Any]
 ) -> list[dict[str, Any]]:
@@ -106,12 +120,6 @@ def _actions(
         made_of = _expression(rule.at("action", "expression"), owner, made, dialect)
         if name and made_of is not None:
             return [{"add": {name: made_of}}]
-    elif action == "REPLACE_COLUMN_VALUE":
-        value = rule.at("action", "expression", "expressionStatement")
-        text = constant(str(value.content)) if value is not None else None
-        if value is not None and text is not None:
-            rule.at("action", "expression").use()  # type: ignore[union-attr]
-            return [{"mask": {"replace": text}}]
     made.lose(rule, owner, f"a rule {action or 'without an action'} of this form has no equal",
               "write a rule, or `columns` of the datasets")  # fmt: skip
     return []
@@ -156,38 +164,62 @@ def _expression(value: QlikValue | None, owner: str, made: Translation, dialect:
     return found
 
 
-def column_rules(
+@dataclass(slots=True)
+class ColumnChanges:
+    """What the import makes of a dataset's changes of columns.
+
+    Attributes:
+        rules: rules of the task that makes the table.
+        masks: masks of the capture, which land before any rule.
+    """
+
+    rules: list[Any] = field(default_factory=list)
+    masks: dict[str, Any] = field(default_factory=dict)
+
+
+def column_changes(
     columns: list[QlikValue], dataset: str, owner: str, made: Translation, dialect: str
-) -> list[Any]:
-    """Rules for what a dataset does to its columns."""
-    rules = []
+) -> ColumnChanges:
+    """Rules and masks for what a dataset does to its columns."""
+    changes = ColumnChanges()
     for column in columns:
         name, action = column.text("columnName"), column.text("action")
         when = {"dataset": dataset, "column": name}
         found: list[dict[str, Any]] = []
         if action == "DROP" and name:
-            # Qlik keeps what the column was before.
-            for key in ("newDataType", "expression", "addedColumnId"):
-                if (rest := column.at(key)) is not None:
-                    for known in rest.leaves():
-                        known.used = known.path[-1] in _OF_COLUMNS
+            use_dropped(column)
             found.append({"when": when, "drop": True})
         elif action == "ADD" and name:
-            made_of = _expression(column.at("expression"), owner, made, dialect)
-            if made_of is not None:
-                found.append({"when": {"dataset": dataset}, "add": {name: made_of}})
-                kind = type_of(column.at("newDataType"))
-                if kind is not None:
-                    found.append({"when": when, "type": kind})
+            found = _added(column, when, owner, made, dialect)
         elif action == "KEEP" and name:
-            found += _kept(column, when, owner, made)
-        if column.flag("hash") and name:
-            found.insert(0, {"when": when, "mask": {"hash": {"key": {"env": "HASH_KEY"}}}})
-        for rule in found:
-            rules.append(From(column.where, **rule))
+            found = _kept(column, when, owner, made, changes)
+        changes.rules += [From(column.where, **rule) for rule in found]
         if not found and action not in {"KEEP", "NONE"}:
             made.lose(column, owner, "this change of a column has no equal", "write a rule")
-    return rules
+    return changes
+
+
+def use_dropped(column: QlikValue) -> None:
+    """Count as used what Qlik keeps of a column that is dropped."""
+    for key in ("newDataType", "expression", "addedColumnId"):
+        if (rest := column.at(key)) is not None:
+            for known in rest.leaves():
+                known.used = known.path[-1] in _OF_COLUMNS
+
+
+def _added(
+    column: QlikValue, when: dict[str, str], owner: str, made: Translation, dialect: str
+) -> list[dict[str, Any]]:
+    made_of = _expression(column.at("expression"), owner, made, dialect)
+    if made_of is None:
+        return []
+    found: list[dict[str, Any]] = [
+        {"when": {"dataset": when["dataset"]}, "add": {when["column"]: made_of}}
+    ]
+    kind = type_of(column.at("newDataType"))
+    if kind is not None:
+        found.append({"when": when, "type": kind})
+    return found
 
 
 _OF_COLUMNS: Final = frozenset({
@@ -197,9 +229,15 @@ _OF_COLUMNS: Final = frozenset({
 
 
 def _kept(
-    column: QlikValue, when: dict[str, str], owner: str, made: Translation
+    column: QlikValue,
+    when: dict[str, str],
+    owner: str,
+    made: Translation,
+    changes: ColumnChanges,
 ) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
+    if column.flag("hash"):
+        changes.masks[when["column"]] = {"hash": {"key": {"env": "HASH_KEY"}}}
     kind = type_of(column.at("newDataType"))
     if kind is not None:
         found.append({"when": when, "type": kind})
@@ -208,7 +246,7 @@ def _kept(
         text = constant(str(value.content))
         if text is not None:
             value.used = True
-            found.append({"when": when, "mask": {"replace": text}})
+            changes.masks[when["column"]] = {"replace": text}
         else:
             made.lose_expression(
                 value, owner, "a rule cannot compute a column that the source has",

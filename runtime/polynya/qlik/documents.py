@@ -49,6 +49,11 @@ class QlikValue:
         return dotted(self.path)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return self.content is None or self.content == "" or self.content in ([], {})
+
+    @property
     def children(self) -> Iterator[QlikValue]:
         """The values in it, one level down."""
         if isinstance(self.content, dict):
@@ -80,6 +85,12 @@ class QlikValue:
         """The items of a list at a path; none if there is no list."""
         value = self.at(*path)
         return value.content if value is not None and isinstance(value.content, list) else []
+
+    def entries(self, *path: str) -> list[tuple[str, QlikValue]]:
+        """The entries of a mapping at a path; none if there is no mapping."""
+        value = self.at(*path)
+        found = value.content if value is not None else None
+        return list(found.items()) if isinstance(found, dict) else []
 
     def text(self, *path: str) -> str:
         """The text at a path, which counts as used; "" if there is no text."""

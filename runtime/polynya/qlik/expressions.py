@@ -55,7 +55,7 @@ def column_expression(text: str, dialect: str, aliases: Mapping[str, str], where
     Raises:
         NoEqualError: a part of it has no equal, or it is not readable.
     """
-    tree = _parsed(_filled(text, aliases), dialect)
+    tree = _parsed(_filled(text, aliases, dialect), dialect)
     _check(tree, _VALUES)
     made = tree.sql(dialect="spark", comments=False)
     try:
@@ -79,7 +79,7 @@ def statement(text: str, dialect: str, tables: Mapping[str, str]) -> tuple[str, 
     for name in _PLACEHOLDER.findall(text):
         if name not in tables:
             raise NoEqualError(f"`{name}` is no table of the project")
-    tree = _parsed(_filled(text, tables, quoted=False), dialect)
+    tree = _parsed(_filled(text, tables), dialect)
     if not isinstance(tree, exp.Query):
         raise NoEqualError("it is not a SELECT")
     ordered = tree.args.get("order") is not None and tree.args.get("limit") is None
@@ -99,10 +99,14 @@ def constant(text: str) -> str | None:
     return str(tree.this) if isinstance(tree, exp.Literal) and tree.is_string else None
 
 
-def _filled(text: str, names: Mapping[str, str], *, quoted: bool = True) -> str:
+def _filled(text: str, names: Mapping[str, str], dialect: str | None = None) -> str:
+    """The text with names for its placeholders: columns of a dialect are quoted, tables are not."""
+
     def put(found: re.Match[str]) -> str:
         name = names.get(found[1], found[1])
-        return f'"{name.replace(chr(34), chr(34) * 2)}"' if quoted else name
+        if dialect is None:
+            return name
+        return exp.to_identifier(name, quoted=True).sql(dialect=dialect)
 
     return _PLACEHOLDER.sub(put, text)
 
@@ -130,5 +134,3 @@ def _check(tree: exp.Expr, allowed: tuple[type[exp.Expr], ...]) -> None:
             start = node.args.get("start")
             if not (isinstance(start, exp.Literal) and start.is_int and int(start.name) > 0):
                 raise NoEqualError("`SUBSTR` from another place than a positive number")
-        if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-            continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from polynya.qlik.columns import column_rules, pattern, rules_of
+from polynya.qlik.columns import column_changes, pattern, rules_of
 from polynya.qlik.documents import QlikValue
 from polynya.qlik.output import From
 from polynya.qlik.project import QlikProject, QlikTask, described
@@ -121,6 +121,30 @@ def storage_task(project: QlikProject, task: QlikTask, landing: str = "") -> boo
     content: dict[str, Any] = {"apiVersion": "polynya/v1", "kind": "storage", "name": name}
     _places(project, task, content, name)
     content["landing"] = {"path": landed[0], "format": "debezium"}
+    defaults = _defaults(root)
+    if defaults:
+        content["defaults"] = defaults
+    rules = rules_of(task.document("transformationRules.yaml").items("rules"), task.folder, made,
+                     project.dialect)  # fmt: skip
+    masks: dict[str, Any] = {}
+    datasets, headers = _datasets(project, task, rules, masks)
+    _mask(made.tasks[landed[0]][0], masks)
+    if datasets:
+        content["datasets"] = datasets
+    if rules:
+        content["rules"] = rules
+    views = _views(project)
+    if headers:
+        views["headers"] = True
+    if views:
+        content["views"] = views
+    made.add_task(content, task.folder, task.where, *described(task))
+    task.made, task.schema, task.prefix = name, content["schema"], content.get("prefix", "")
+    return True
+
+
+def _defaults(root: QlikValue) -> dict[str, Any]:
+    """Settings of all datasets of a task."""
     defaults: dict[str, Any] = {}
     if root.flag("settings", "artifactsSettings", "historyEnabled"):
         defaults["history"] = True
@@ -140,23 +164,15 @@ def storage_task(project: QlikProject, task: QlikTask, landing: str = "") -> boo
             policies[ours] = _POLICIES[root.text("settings", "ddlHandlingPolicy", key)]
     if policies:
         defaults["schema_evolution"] = policies
-    if defaults:
-        content["defaults"] = defaults
-    rules = rules_of(task.document("transformationRules.yaml").items("rules"), task.folder, made,
-                     project.dialect)  # fmt: skip
-    datasets, headers = _datasets(project, task, rules)
-    if datasets:
-        content["datasets"] = datasets
-    if rules:
-        content["rules"] = rules
-    views = _views(project)
-    if headers:
-        views["headers"] = True
-    if views:
-        content["views"] = views
-    made.add_task(content, task.folder, task.where, *described(task))
-    task.made, task.schema = name, content["schema"]
-    return True
+    return defaults
+
+
+def _mask(capture: dict[str, Any], masks: dict[str, Any]) -> None:
+    """Hide values where they land, by tables of the source."""
+    for dataset, columns in masks.items():
+        tables = [name for name in capture["tables"]["include"] if name.endswith(f".{dataset}")]
+        for table in tables or [f"%.{dataset}"]:
+            capture.setdefault("mask", {}).setdefault(table, {}).update(columns)
 
 
 def _places(project: QlikProject, task: QlikTask, content: dict[str, Any], name: str) -> None:
@@ -188,7 +204,10 @@ def _views(project: QlikProject) -> dict[str, Any]:
     return views
 
 
-def _datasets(project: QlikProject, task: QlikTask, rules: list[Any]) -> tuple[list[Any], bool]:
+def _datasets(
+    project: QlikProject, task: QlikTask, rules: list[Any], masks: dict[str, Any]
+) -> tuple[list[Any], bool]:
+    """Datasets with settings of their own, and whether a view with headers is wanted."""
     found, headers = [], False
     for document in task.datasets:
         root = document.root
@@ -203,10 +222,13 @@ def _datasets(project: QlikProject, task: QlikTask, rules: list[Any]) -> tuple[l
                 value.used = value.used or value.content == "INHERIT"
         if not name:
             continue
-        rules += column_rules(
+        changes = column_changes(
             root.items("transformations", "columnTransformations"), name, task.folder,
             project.made, project.dialect,
         )  # fmt: skip
+        rules += changes.rules
+        if changes.masks:
+            masks[name] = changes.masks
         if history is not None:
             usable = project.made.named(name, root.where, task.folder)
             found.append(From(root.where, name=usable, history=history))

@@ -16,6 +16,8 @@ _PLAIN: Final = re.compile(r"[^A-Za-z0-9_]+")
 class Reference(str):
     """A text of the import itself, such as `${env:NAME}`; what others wrote is never one."""
 
+    __slots__ = ()
+
 
 class From(dict[str, Any]):
     """A mapping, with the place that it comes from."""
@@ -27,6 +29,8 @@ class From(dict[str, Any]):
 
 def identifier(text: str) -> str:
     """The nearest usable name of a schema, table, task or connection; never empty."""
+    if is_name(text):
+        return text
     name = _PLAIN.sub("_", text).strip("_")[:100] or "unnamed"
     return name if is_name(name) else f"n_{name}"
 

@@ -35,6 +35,7 @@ class QlikTask:
         folder: the name of its folder.
         made: the name of the task that others read, "" while there is none.
         schema: the schema of the tables that it became.
+        prefix: what stands before their names.
     """
 
     folder: str
@@ -43,6 +44,7 @@ class QlikTask:
     flows: list[QlikDocument] = field(default_factory=list)
     made: str = ""
     schema: str = ""
+    prefix: str = ""
 
     @property
     def root(self) -> QlikValue:
@@ -160,17 +162,11 @@ def _place(
     parts = path.split("/")
     if path in {"bindings.json", "qtcp_bindings_definition.json"}:
         project.bindings.append(document)
-        variables = document.root.at("variables")
-        if path == "bindings.json" and variables is not None:
-            for name, value in (
-                variables.content.items() if isinstance(variables.content, dict) else ()
-            ):
+        if path == "bindings.json":
+            for name, value in document.root.entries("variables"):
                 value.used = True
                 project.values[name] = value.content if isinstance(value.content, str) else ""
-        types = document.root.at("connectionProperties")
-        for name, value in (
-            types.content.items() if types and isinstance(types.content, dict) else ()
-        ):
+        for name, value in document.root.entries("connectionProperties"):
             if kind := value.text("type"):
                 project.source_types[name] = kind
         return

@@ -60,9 +60,8 @@ def _task(value: QlikValue, sources: dict[str, QlikValue], made: Translation) ->
     source = sources.get(source_name)
     kind = None
     if source is not None:
-        kind = database_type(source.text("type_id")) or database_type(
-            source.text("db_settings", "$type")
-        )
+        settings_type = source.text("db_settings", "$type")
+        kind = database_type(source.text("type_id")) or database_type(settings_type)
     if source is None or kind is None:
         made.lose_task(title, value.where, "its source is not in the file, or of no known type",
                        "export the task with its endpoints")  # fmt: skip

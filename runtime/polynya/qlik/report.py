@@ -43,7 +43,9 @@ class ReportLine:
         """One line for the terminal."""
         todo = f"; {self.todo}" if self.todo else ""
         code = f" ({self.code})" if self.code else ""
-        return f"{self.where}: {self.what}: {self.why}{todo}{code}"
+        # A path in a JSON document is its place.
+        what = "" if self.where.endswith(self.what) else f"{self.what}: "
+        return f"{self.where}: {what}{self.why}{todo}{code}"
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from polynya.qlik.report import Verdict
 
+_IDENTIFIES: Final = "only identifies or describes the object inside Qlik"
 #: What a document is.
 DocumentKind: TypeAlias = Literal[
     "project", "bindings", "task", "selection", "rules", "dataset", "schedule", "model", "flow",
@@ -39,10 +40,14 @@ class QlikSetting:
     becomes: str
     todo: str = ""
 
+    @property
+    def identifies(self) -> bool:
+        """Whether it only identifies or describes an object, and does nothing."""
+        return self.becomes == _IDENTIFIES
+
 
 _S: Final = QlikSetting
 _DDL: Final = "defaults.schema_evolution"
-_IDENTIFIES: Final = "only identifies or describes the object inside Qlik"
 _ENGINE: Final = "tunes an engine that Polynya does not have"
 
 SETTINGS: Final[tuple[QlikSetting, ...]] = (
@@ -91,7 +96,8 @@ SETTINGS: Final[tuple[QlikSetting, ...]] = (
     _S("task", "settings.artifactsSettings.liveViewsEnabled", "differs",
        "every view is live; none can be switched off"),
     _S("task", "settings.artifactsSettings.changeTablesEnabled", "differs",
-       "the Changes view shows changes until they are applied; `changes_retention: 30d` keeps them"),
+       "the Changes view shows changes until they are applied, and with `changes_retention: 30d` "
+       "longer"),
     _S("task", "settings.artifactsSettings.materialized", "differs", "every table is materialized"),
     _S("task", "settings.artifactsSettings.currentTableSuffix", "lost",
        "internal tables have fixed names"),
@@ -125,7 +131,8 @@ SETTINGS: Final[tuple[QlikSetting, ...]] = (
        "a load lands beside the stream; it waits for no transaction and needs no table"),
     _S("task", "settings.applyChangesOptions.*", "lost",
        "`schema_evolution` decides about changes of tables; the rest tunes an engine"),
-    _S("task", "settings.storeChangesOptions.*", "lost", "Current, History and Changes are one table",
+    _S("task", "settings.storeChangesOptions.*", "lost",
+       "Current, History and Changes are one table",
        "`changes_retention` keeps changes"),
     _S("task", "settings.changeDataPartitioning.*", "lost", "landed batches are not partitioned"),
     _S("task", "settings.changeProcessingTuning.*", "lost", _ENGINE),
@@ -148,11 +155,13 @@ SETTINGS: Final[tuple[QlikSetting, ...]] = (
     _S("task", "settings.characterSubstitution.*", "lost", "text is kept as it is"),
     _S("task", "settings.fileAttributes.*", "lost", "batches land as JSON, compressed with zstd",
        "`write.roll`"),
-    _S("task", "settings.landingStorageSettings.*", "lost", "a landing task has a folder of its own",
+    _S("task", "settings.landingStorageSettings.*", "lost",
+       "a landing task has a folder of its own",
        "`folder`"),
     _S("task", "settings.storageLocationSettings.*", "lost", "tables lie in the warehouse"),
     _S("task", "settings.landingDwSettings.*", "lost", "nothing lands in a data warehouse"),
-    _S("task", "settings.targetEndpoint.targetSchema", "translated", "`schema` of the storage task"),
+    _S("task", "settings.targetEndpoint.targetSchema", "translated",
+       "`schema` of the storage task"),
     _S("task", "settings.targetEndpoint.*", "lost", "tables are Iceberg tables of the target"),
     _S("task", "settings.taskSettings.fullLoad", "differs", "a capture always loads first"),
     _S("task", "settings.taskSettings.applyChanges", "translated", "`update_method: cdc`"),
@@ -225,7 +234,8 @@ SETTINGS: Final[tuple[QlikSetting, ...]] = (
     _S("rules", "rules[].action.applyColumnDatatype", "translated", "`type`, where it is set"),
     _S("rules", "rules[].action.expression.expressionStatement", "translated", "`add`"),
     _S("rules", "rules[].action.expression.alias", "translated", "no names"),
-    _S("rules", "rules[].action.expression.alias[].{name,value}", "translated", "names in the expression"),
+    _S("rules", "rules[].action.expression.alias[].{name,value}", "translated",
+       "names in the expression"),
     _S("rules", "rules[].action.column.name", "translated", "the name of the added column"),
     _S("rules", "rules[].action.column.datatype.{type,length,precision,scale,originalTypeFull}",
        "translated", "`type`"),
@@ -299,7 +309,8 @@ SETTINGS: Final[tuple[QlikSetting, ...]] = (
        "versions follow the own table of the dimension"),
     _S("dataset", "properties.factDatasetSettings.entityRelationshipPath*", "lost",
        "a fact has one table", "`table` of its columns"),
-    _S("dataset", "properties.*DatasetSettings.*", "lost", "datasets of this type are not translated"),
+    _S("dataset", "properties.*DatasetSettings.*", "lost",
+       "datasets of this type are not translated"),
     _S("dataset", "sourceTable.{type,name,schema,database}", "translated",
        "the table of the source"),
     _S("dataset", "sourceTable.tableDef.*", "lost", "a capture reads the catalog of the database"),
@@ -308,8 +319,9 @@ SETTINGS: Final[tuple[QlikSetting, ...]] = (
     _S("dataset", "transformations.columnTransformations[].action", "translated", "a rule"),
     _S("dataset", "transformations.columnTransformations[].columnName", "translated",
        "`when.column`"),
-    _S("dataset", "transformations.columnTransformations[].newColumnName", "translated", "`rename`"),
-    _S("dataset", 
+    _S("dataset", "transformations.columnTransformations[].newColumnName", "translated",
+       "`rename`"),
+    _S("dataset",
        "transformations.columnTransformations[].newDataType.{type,length,precision,scale,"
        "originalTypeFull}", "translated", "`type`"),
     _S("dataset", "transformations.columnTransformations[].expression.expressionStatement",
@@ -350,10 +362,12 @@ REPLICATE_SETTINGS: Final[tuple[QlikSetting, ...]] = (
     _S("replicate", "_version.*", "translated", _IDENTIFIES),
     _S("replicate", "tasks[].task.name", "translated", "`name` of two tasks"),
     _S("replicate", "tasks[].task.source_name", "translated", "`connection`"),
-    _S("replicate", "tasks[].task.target_names*", "lost", "tables are Iceberg tables of the target"),
+    _S("replicate", "tasks[].task.target_names*", "lost",
+       "tables are Iceberg tables of the target"),
     _S("replicate", "tasks[].task.task_type", "translated", _IDENTIFIES),
     _S("replicate", "tasks[].task.description", "translated", "a comment"),
-    _S("replicate", "tasks[].source.rep_source.{source_name,database_name}", "translated", "`connection`"),
+    _S("replicate", "tasks[].source.rep_source.{source_name,database_name}", "translated",
+       "`connection`"),
     _S("replicate", "tasks[].source.source_tables.name", "translated", _IDENTIFIES),
     _S("replicate", "tasks[].source.source_tables.explicit_included_tables[].owner", "translated",
        "`tables.include`"),
@@ -436,9 +450,7 @@ def setting_of(kind: DocumentKind, path: tuple[str | int, ...]) -> QlikSetting |
 
 @lru_cache(maxsize=4096)
 def _found(kind: DocumentKind, name: str) -> QlikSetting | None:
-    return next(
-        (setting for setting, pattern in _patterns(kind) if pattern.fullmatch(name)), None
-    )
+    return next((setting for setting, pattern in _patterns(kind) if pattern.fullmatch(name)), None)
 
 
 @lru_cache

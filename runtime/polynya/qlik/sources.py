@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -20,6 +22,8 @@ PROJECT_FILE: Final = "qtcp_project.yaml"
 MAX_JSON_BYTES: Final = 64 * 1024 * 1024
 _MAX_FILES: Final = 20_000
 _MAX_BYTES: Final = 256 * 1024 * 1024
+#: What `zipfile` and its decoders raise for a damaged archive.
+_DAMAGE: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 _DOCUMENTS: Final = (".yaml", ".yml", ".json")
 
 
@@ -101,10 +105,8 @@ def _archive(place: Path) -> QlikFiles:
                 if member.is_dir():
                     continue
                 name = member.filename
-                if reason := _harm(name, member.external_attr >> 16, member.flag_bits):
-                    raise _refused(f"{shown(name)} {reason}", str(place))
-                if name in found.files or name in found.left_out:
-                    raise _refused(f"{shown(name)} occurs twice", str(place))
+                is_known = name in found.files or name in found.left_out
+                _refuse_harm(member, "occurs twice" if is_known else "", str(place))
                 if not name.lower().endswith(_DOCUMENTS):
                     found.left_out[name] = "not a YAML or JSON file"
                     continue
@@ -113,14 +115,16 @@ def _archive(place: Path) -> QlikFiles:
                     found.add(name, opened.read(MAX_FILE_BYTES + 1), MAX_FILE_BYTES)
     except UnreadableFileError as error:
         raise _refused(str(error), str(place)) from None
-    except OSError:
-        raise
-    except ConfigError:
-        raise
-    except Exception as error:
-        # zipfile raises what its decoders raise: zlib.error, EOFError, NotImplementedError.
+    except _DAMAGE as error:
         raise _refused(f"a damaged archive: {type(error).__name__}", str(place)) from None
     return found
+
+
+def _refuse_harm(member: zipfile.ZipInfo, known: str, place: str) -> None:
+    """Refuse a member that could do harm. Raises ConfigError."""
+    reason = known or _harm(member.filename, member.external_attr >> 16, member.flag_bits)
+    if reason:
+        raise _refused(f"{shown(member.filename)} {reason}", place)
 
 
 def _harm(name: str, mode: int, flags: int) -> str:

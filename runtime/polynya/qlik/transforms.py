@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polynya.qlik.columns import column_rules
+from polynya.qlik.columns import use_dropped
 from polynya.qlik.documents import QlikValue
 from polynya.qlik.expressions import NoEqualError, column_expression, statement
 from polynya.qlik.landing import tables_of
@@ -99,7 +99,7 @@ def _input(project: QlikProject, task_id: str, dataset_id: str, name: str = "") 
     if task is None or not task.schema:
         return ""
     table = tables_of(task).get(dataset_id, (name, None))[0] or name or dataset_id
-    return f"{task.schema}.{project.made.named(table, task.where, task.folder)}"
+    return f"{task.schema}.{task.prefix}{project.made.named(table, task.where, task.folder)}"
 
 
 def _custom(
@@ -151,7 +151,7 @@ def _columns(
         expression = column.at("expression", "expressionStatement")
         if action == "DROP":
             dropped.add(column_name.lower())
-            column_rules([column], title, task.folder, made, project.dialect)
+            use_dropped(column)
         elif action == "KEEP" and (expression is None or not expression.content):
             new[column_name.lower()] = column.text("newColumnName") or column_name
         elif expression is not None and isinstance(expression.content, str):
@@ -291,12 +291,13 @@ def _mart_table(
 def _relationships(project: QlikProject, task: QlikTask) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for value in task.document("model.yaml").items("relationships"):
-        ends = []
-        for key in ("sourceEntity", "targetEntity"):
-            ends.append(
-                _input(project, value.text(key, "taskId") or task.id, value.text(key, "datasetId"),
-                       value.text(key, "name"))
-            )  # fmt: skip
+        ends = [
+            _input(
+                project, value.text(key, "taskId") or task.id, value.text(key, "datasetId"),
+                value.text(key, "name"),
+            )
+            for key in ("sourceEntity", "targetEntity")
+        ]  # fmt: skip
         on = {
             pair.text("sourceColumn"): pair.text("targetColumn")
             for pair in value.items("columnRelationships")

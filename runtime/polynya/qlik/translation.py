@@ -16,8 +16,8 @@ from polynya.model.error_catalogue.qlik import (
 )
 from polynya.qlik.documents import QlikDocument, QlikValue
 from polynya.qlik.output import Reference, identifier, yaml_file
-from polynya.qlik.report import ImportReport
-from polynya.qlik.settings import DocumentKind, setting_of
+from polynya.qlik.report import ImportReport, Verdict
+from polynya.qlik.settings import DocumentKind, QlikSetting, setting_of
 
 #: Words in the types of connections, and the database of each. The first that fits counts.
 _DATABASES: Final = {
@@ -121,47 +121,38 @@ class Translation:
             )  # fmt: skip
         identities = 0
         for leaf in document.root.leaves():
-            if not leaf.path:
-                continue
-            setting = setting_of(kind, leaf.path)
-            if any(word in str(leaf.path[-1]).lower() for word in _SECRETS):
-                self.report.add(
-                    owner, "lost", leaf.where, leaf.name, "a login is not copied",
-                    todo="set the reference of the connection", code=SECRET_LEFT_OUT.code,
-                )  # fmt: skip
-            elif setting is None:
-                self.report.add(
-                    owner, "lost", leaf.where, leaf.name,
-                    "the import does not know this key", code=UNKNOWN_SETTING.code,
-                )  # fmt: skip
-            elif leaf.used and setting.verdict != "lost":
-                if setting.verdict == "differs":
-                    self.report.add(
-                        owner, "differs", leaf.where, leaf.name, setting.becomes,
-                        todo=setting.todo, code=NO_EQUAL.code,
-                    )  # fmt: skip
-                elif setting.becomes.startswith("only identifies"):
-                    identities += 1
-                else:
-                    self.report.add(owner, "translated", leaf.where, leaf.name, setting.becomes)
-            elif leaf.used:
-                continue
-            elif setting.verdict == "translated" and setting.becomes.startswith("only identifies"):
-                identities += 1
-            else:
-                empty = leaf.content in (None, "") or leaf.content == [] or leaf.content == {}
-                why = setting.becomes
-                if setting.verdict != "lost":
-                    why = "empty" if empty else f"not translated here; elsewhere {why}"
-                self.report.add(
-                    owner, "translated" if empty else "lost", leaf.where, leaf.name, why,
-                    todo="" if empty else setting.todo, code="" if empty else NO_EQUAL.code,
-                )  # fmt: skip
+            if leaf.path:
+                identities += self._line(leaf, setting_of(kind, leaf.path), owner)
         if identities:
             self.report.add(
                 owner, "translated", document.file, f"{identities} keys",
                 "only identify or describe the object inside Qlik",
             )  # fmt: skip
+
+    def _line(self, leaf: QlikValue, setting: QlikSetting | None, owner: str) -> bool:
+        """Add the line of a value; True, and no line, for one that only identifies."""
+        verdict: Verdict = "lost"
+        if any(word in str(leaf.path[-1]).lower() for word in _SECRETS):
+            why, code = "a login is not copied", SECRET_LEFT_OUT.code
+            todo = "set the reference of the connection"
+        elif setting is None:
+            why, todo, code = "the import does not know this key", "", UNKNOWN_SETTING.code
+        elif setting.identifies:
+            return True
+        elif leaf.used and setting.verdict == "lost":
+            # Its line was written where it was found.
+            return False
+        elif leaf.used:
+            verdict, why, todo, code = setting.verdict, setting.becomes, setting.todo, ""
+        elif leaf.is_empty:
+            verdict, why, todo, code = "translated", "empty", "", ""
+        else:
+            why = setting.becomes
+            if setting.verdict != "lost":
+                why = f"not translated here; elsewhere {why}"
+            todo, code = setting.todo, NO_EQUAL.code
+        self.report.add(owner, verdict, leaf.where, leaf.name, why, todo=todo, code=code)
+        return False
 
     def files(self) -> dict[str, str]:
         """The files of the project by their path."""
