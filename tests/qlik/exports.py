@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 LANDING = """\
 properties: {name: Orders Landing, id: orders_landing-a1b2, type: LAKE_LANDING}
@@ -238,9 +240,20 @@ REPLICATE = {
 }  # fmt: skip
 
 
-def write_export(folder: Path, **changed: str) -> Path:
-    """Write the project; `changed` has other texts of files, with `__` for `/`."""
-    for path, text in (FILES | changed).items():
+#: A capture and its tables.
+SMALL = {path: text for path, text in FILES.items() if path.count("/") < 2} | {
+    "qtcp_tasks/Orders Landing/task.yaml": LANDING,
+    "qtcp_tasks/Orders Landing/sourceSelection.yaml": SELECTION,
+    "qtcp_tasks/orders/task.yaml": STORAGE,
+    "qtcp_tasks/orders/datasets/orders.yaml": ORDERS,
+}
+
+
+def write_export(
+    folder: Path, files: Mapping[str, str] = MappingProxyType(FILES), **changed: str
+) -> Path:
+    """Write a project; `changed` has other texts of files by their paths."""
+    for path, text in {**files, **changed}.items():
         place = folder / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")

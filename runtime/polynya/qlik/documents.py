@@ -35,13 +35,15 @@ class QlikValue:
         content: the scalar, or further values by key or in order.
         path: keys and indexes from the root.
         where: `file:line:col`, or `file:$.path` in a document of Replicate.
-        used: whether the import made something of it, or named it as a loss.
+        used: whether the import made something of it.
+        told: whether the report has its line already.
     """
 
     content: Content
     path: tuple[str | int, ...]
     where: str
     used: bool = False
+    told: bool = False
 
     @property
     def name(self) -> str:

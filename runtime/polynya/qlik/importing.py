@@ -134,4 +134,6 @@ def without_refused(made: Translation, errors: list[ConfigError]) -> bool:
             todo=error.fix or "write the task by hand",
         )  # fmt: skip
         refused = made.tasks.pop(name, None) is not None or refused
+        if all(made.sources[task][0] != owner for task in made.tasks):
+            made.report.take_back(owner)
     return refused

@@ -198,11 +198,11 @@ def finish(project: QlikProject) -> None:
         made.sweep(document, "bindings", "bindings")
     for task in project.tasks:
         for file, document in task.documents.items():
-            made.sweep(document, _TASK_FILES[file], task.folder)
+            made.sweep(document, _TASK_FILES[file], task.folder, translated=bool(task.made))
         for document in task.datasets:
-            made.sweep(document, "dataset", task.folder)
+            made.sweep(document, "dataset", task.folder, translated=bool(task.made))
         for document in task.flows:
-            made.sweep(document, "flow", task.folder)
+            made.sweep(document, "flow", task.folder, translated=bool(task.made))
 
 
 def in_order(tasks: list[QlikTask]) -> list[QlikTask]:

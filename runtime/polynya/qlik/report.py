@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from polynya.observe.events import counted
@@ -68,6 +68,15 @@ class ImportReport:
         """Add a line; texts of others are cut to what can be printed on one line."""
         texts = [one_line(text) for text in (object_, where, what, why, todo)]
         self.lines.append(ReportLine(texts[0], verdict, *texts[1:], code=code))
+
+    def take_back(self, object_: str) -> None:
+        """Make losses of what was translated for an object, whose task is left out."""
+        self.lines = [
+            replace(line, verdict="lost", why=f"its task is left out; else {line.why}")
+            if line.object == one_line(object_) and line.verdict != "lost"
+            else line
+            for line in self.lines
+        ]
 
     @property
     def counts(self) -> dict[str, int]:

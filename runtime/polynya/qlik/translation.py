@@ -92,8 +92,8 @@ class Translation:
     def lose(self, value: QlikValue, owner: str, why: str, todo: str = "", code: str = "") -> None:
         """Name a value as a loss, with all that is in it."""
         for leaf in value.leaves():
-            if not leaf.used:
-                leaf.used = True
+            if not leaf.told:
+                leaf.told = True
                 self.report.add(
                     owner, "lost", leaf.where, leaf.name, why, todo=todo,
                     code=code or NO_EQUAL.code,
@@ -105,15 +105,24 @@ class Translation:
 
     def lose_expression(self, value: QlikValue, owner: str, why: str, text: str) -> None:
         """Name an expression as a loss."""
-        value.used = True
+        value.told = True
         self.report.add(
             owner, "lost", value.where, f"{value.name}: {text}", why,
             todo="write it by hand, and try it with `polynya preview`",
             code=EXPRESSION_NOT_TRANSLATED.code,
         )  # fmt: skip
 
-    def sweep(self, document: QlikDocument, kind: DocumentKind, owner: str) -> None:
-        """Give each value of a document its line: nothing is left without one."""
+    def sweep(
+        self, document: QlikDocument, kind: DocumentKind, owner: str, *, translated: bool = True
+    ) -> None:
+        """Give each value of a document its line: nothing is left without one.
+
+        Args:
+            document: the document.
+            kind: what it is.
+            owner: the object of the lines.
+            translated: whether its task was; if not, all that it says is lost.
+        """
         for fault in document.faults:
             self.report.add(
                 owner, "lost", fault.where or document.file, "file", fault.message,
@@ -121,7 +130,8 @@ class Translation:
             )  # fmt: skip
         identities = 0
         for leaf in document.root.leaves():
-            if leaf.path:
+            if leaf.path and not leaf.told:
+                leaf.used = leaf.used and translated
                 identities += self._line(leaf, setting_of(kind, leaf.path), owner)
         if identities:
             self.report.add(
@@ -140,8 +150,7 @@ class Translation:
         elif setting.identifies:
             return True
         elif leaf.used and setting.verdict == "lost":
-            # Its line was written where it was found.
-            return False
+            verdict, why, todo, code = "translated", "its value is the default", "", ""
         elif leaf.used:
             verdict, why, todo, code = setting.verdict, setting.becomes, setting.todo, ""
         elif leaf.is_empty:
