@@ -44,7 +44,7 @@ def test_a_key_that_nobody_knows_is_named(tmp_path_factory, path, number, name, 
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(*places)
 def test_a_key_at_any_place_is_named(tmp_path_factory, path, number, name, value):
     check(tmp_path_factory, path, number, name, value)

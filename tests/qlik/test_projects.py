@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from polynya.cli.main import main
-from tests.qlik.exports import BINDINGS, FILES, LANDING, TOTALS, write_export
+from tests.qlik.exports import BINDINGS, DIMENSION, FILES, LANDING, write_export
 
 
 def run(*arguments: object, code: int = 0) -> None:
@@ -109,14 +109,14 @@ def test_a_source_that_no_capture_reads_is_a_loss_with_all_that_follows(imported
 
 
 def test_a_task_that_the_check_refuses_is_left_out_with_the_message(imported):
-    keyless = TOTALS.replace("SELECT customer_id, count(*)", "SELECT count(*)")
+    versions = DIMENSION.replace("TYPE1", "TYPE2")
 
-    result, folder = imported(**{"qtcp_tasks/reporting/datasets/totals.yaml": keyless})
+    result, folder = imported(**{"qtcp_tasks/mart/datasets/dim_customer.yaml": versions})
 
-    assert losses(result, "017") == ["qtcp_tasks/reporting/task.yaml:1:1 task reporting"]
-    assert "qtcp_tasks/reporting/task.yaml:2:32 settings.artifactsLocation.taskSchema" in (
-        losses(result)
-    )
+    # The import of the fixture turns the history of customers off.
+    assert "qtcp_tasks/mart/task.yaml:1:1 task mart" in losses(result, "017")
+    assert "qtcp_tasks/mart/datasets/dim_customer.yaml:3:3 properties.name" in losses(result)
+    assert not (folder / "tasks" / "mart.yml").exists()
 
 
 def test_names_that_are_no_identifiers_and_markup_stay_text(imported):
@@ -143,6 +143,17 @@ def test_an_export_without_bindings_names_each_variable_that_has_no_value(import
 
     assert "qtcp_project.yaml:2:3 properties.name" in losses(result, "015")
     assert "qtcp_tasks/Orders Landing/task.yaml:1:1 task" in losses(result, "012")
+
+
+def test_the_command_says_what_a_repository_does_not(tmp_path):
+    source = write_export(tmp_path / "export")
+    (source / "bindings.json").unlink()
+
+    run("import", source, tmp_path / "shop", "--from", "qlik", "--database", "mysql")
+
+    assert "type: mysql" in "".join(
+        path.read_text() for path in (tmp_path / "shop" / "connections").iterdir()
+    )
 
 
 def test_a_folder_that_is_not_empty_stays_as_it_was(imported, tmp_path):

@@ -14,8 +14,9 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.plan import project_errors
 from polynya.model.bindings import BINDINGS_VARIABLE
+from polynya.model.config.connection import ConnectionType
 from polynya.model.error_catalogue.bindings import VARIABLE_NOT_BOUND
-from polynya.model.error_catalogue.configuration import MISSING_KEY, MISSING_VARIABLE
+from polynya.model.error_catalogue.configuration import MISSING_KEY, MISSING_VARIABLE, WRONG_USAGE
 from polynya.model.error_catalogue.qlik import DESTINATION_REFUSED
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import load_project, target_names
@@ -53,6 +54,7 @@ def import_(
     /,
     *,
     from_: Annotated[Literal["polynya", "qlik"], Parameter(name="--from")] = "polynya",
+    database: ConnectionType | None = None,
     context: Context,
 ) -> int:
     """Unpack an archive of `polynya export`, check it, and show which bindings are missing.
@@ -71,9 +73,13 @@ def import_(
         file: the archive, or the export of Qlik.
         directory: the project folder that is made.
         from_: what `file` is: an archive of `polynya export`, or an export of Qlik.
+        database: with `--from qlik`: the type of databases whose type the export does not say,
+            as a folder of a repository does not.
     """
     if from_ == "qlik":
-        return _import_from_qlik(file, directory, context)
+        return _import_from_qlik(file, directory, database, context)
+    if database is not None:
+        raise WRONG_USAGE("`--database` belongs to `--from qlik`")
     # Start-up time: the store.
     from polynya.store import project_archive
 
@@ -94,11 +100,13 @@ def import_(
     return ExitCode.USAGE if wrong else ExitCode.OK
 
 
-def _import_from_qlik(source: Path, directory: Path, context: CommandContext) -> int:
+def _import_from_qlik(
+    source: Path, directory: Path, database: ConnectionType | None, context: CommandContext
+) -> int:
     # Start-up time: sqlglot.
     from polynya.qlik.importing import imported, without_refused
 
-    made = imported(source)
+    made = imported(source, database)
     report = directory.with_name(f"{directory.name}-import.md")
     if report.exists():
         raise DESTINATION_REFUSED("there is a report of this name already", where=str(report))

@@ -62,8 +62,12 @@ LOST_TASKS: Final[Mapping[str, tuple[str, str]]] = {
 }  # fmt: skip
 
 
-def imported(place: Path) -> Translation:
+def imported(place: Path, database: str | None = None) -> Translation:
     """Translate an export: a folder, a ZIP archive, or a JSON file of Replicate.
+
+    Args:
+        place: the folder or the file.
+        database: the type of databases whose type a project does not say.
 
     Raises:
         ConfigError: POLYNYA-QLK-001, the source is refused; POLYNYA-QLK-002 and errors of YAML,
@@ -71,14 +75,15 @@ def imported(place: Path) -> Translation:
     """
     files, made = read_source(place), Translation()
     if PROJECT_FILE in files.files:
-        _project(files, made)
+        _project(files, made, database)
     else:
         _replicate(files, made, place)
     return made
 
 
-def _project(files: QlikFiles, made: Translation) -> None:
+def _project(files: QlikFiles, made: Translation, database: str | None) -> None:
     project = read_project(files, made)
+    project.database = database
     root = project.root.root
     title = project.bound(root.at("properties", "name"), "project") or "imported"
     made.name = made.named(title, root.where, "project")

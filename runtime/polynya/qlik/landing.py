@@ -29,16 +29,16 @@ def landing_task(project: QlikProject, task: QlikTask) -> bool:
     made, selection = project.made, task.document("sourceSelection.yaml")
     connection = selection.at("sourceConnection")
     variable = str(connection.content).strip("{}") if connection is not None else ""
-    kind = database_type(project.source_types.get(variable, ""))
+    said = project.source_types.get(variable)
+    kind = database_type(said) if said else project.database
     if connection is None or kind is None:
-        said = project.source_types.get(variable)
         why = (
             f"its source is of type {said}, which no capture reads" if said
             else "the export does not say of what type its source is"
         )  # fmt: skip
         made.lose_task(task.folder, task.where, why, (
             "write a task of `kind: landing`, or of `kind: streaming_landing` for an API"
-            if said else "export with binding values: `bindings.json` has the type"
+            if said else "export with binding values, or say it with `--database`"
         ))  # fmt: skip
         return False
     tables = _tables(project, task)

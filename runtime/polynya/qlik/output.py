@@ -13,7 +13,7 @@ from polynya.proposal.yaml_lines import one_line, yaml_name, yaml_value
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9_]+")
 
 
-class Reference(str):
+class OwnReference(str):
     """A text of the import itself, such as `${env:NAME}`; what others wrote is never one."""
 
     __slots__ = ()
@@ -66,4 +66,4 @@ def _item(item: dict[str, Any], indent: int) -> Iterator[str]:
 
 
 def _scalar(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, Reference) else yaml_value(value)
+    return json.dumps(value) if isinstance(value, OwnReference) else yaml_value(value)

@@ -89,7 +89,13 @@ class QlikTask:
 
 @dataclass(slots=True)
 class QlikProject:
-    """All of a project, read and not yet translated."""
+    """All of a project, read and not yet translated.
+
+    Attributes:
+        values: the value of each variable.
+        source_types: the type of the connection that a variable names, in the words of Qlik.
+        database: the type of a database whose type the export does not say, None for a loss.
+    """
 
     made: Translation
     root: QlikDocument
@@ -97,6 +103,7 @@ class QlikProject:
     bindings: list[QlikDocument]
     values: dict[str, str]
     source_types: dict[str, str]
+    database: str | None = None
 
     @property
     def dialect(self) -> str:

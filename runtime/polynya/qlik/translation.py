@@ -14,8 +14,9 @@ from polynya.model.error_catalogue.qlik import (
     TASK_NOT_TRANSLATED,
     UNKNOWN_SETTING,
 )
+from polynya.observe.events import counted
 from polynya.qlik.documents import QlikDocument, QlikValue
-from polynya.qlik.output import Reference, identifier, yaml_file
+from polynya.qlik.output import OwnReference, identifier, yaml_file
 from polynya.qlik.report import ImportReport, Verdict
 from polynya.qlik.settings import DocumentKind, QlikSetting, setting_of
 
@@ -74,9 +75,9 @@ class Translation:
         variable = name.upper()
         content: dict[str, Any] = {
             "type": type_,
-            "host": Reference(f"${{var:{variable}_HOST:-host.invalid}}"),
-            "database": Reference(f"${{var:{variable}_DATABASE:-unknown}}"),
-            "user": Reference(f"${{var:{variable}_USER:-unknown}}"),
+            "host": OwnReference(f"${{var:{variable}_HOST:-host.invalid}}"),
+            "database": OwnReference(f"${{var:{variable}_DATABASE:-unknown}}"),
+            "user": OwnReference(f"${{var:{variable}_USER:-unknown}}"),
             **known,
             "password": {"env": f"{variable}_PASSWORD"},
         }
@@ -135,7 +136,7 @@ class Translation:
                 identities += self._line(leaf, setting_of(kind, leaf.path), owner)
         if identities:
             self.report.add(
-                owner, "translated", document.file, f"{identities} keys",
+                owner, "translated", document.file, counted(identities, "key"),
                 "only identify or describe the object inside Qlik",
             )  # fmt: skip
 
