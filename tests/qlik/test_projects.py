@@ -52,7 +52,11 @@ def test_a_project_becomes_captures_tables_transforms_and_marts_that_are_valid(i
     storage = tasks["orders"]
     assert storage["landing"] == {"path": "Orders_Landing", "format": "debezium"}
     assert storage["defaults"] == {
-        "history": True, "schema_evolution": {"add_column": "ignore", "drop_column": "propagate"},
+        "history": True,
+        "schema_evolution": {
+            "truncate": "ignore", "incompatible_type": "ignore", "add_column": "ignore",
+            "drop_column": "propagate",
+        },
     }  # fmt: skip
     assert [rule.get("add") or rule.get("case") or rule["when"] for rule in storage["rules"]] == [
         "lower", {"label": "UPPER(`STATUS`) || '-' || `ID`"},

@@ -16,6 +16,10 @@ _EVOLUTION: Final[Mapping[str, str]] = {
     "renameTable": "rename_dataset", "renameColumn": "rename_column", "dropTable": "drop_dataset",
     "dropColumn": "drop_column", "truncateTable": "truncate", "createTable": "new_dataset",
 }  # fmt: skip
+#: What Qlik does where an export says nothing, and Polynya would do something else.
+_DEFAULTS: Final = {"truncate": "ignore", "incompatible_type": "ignore"}
+#: Types whose schema and whose exports disagree about the default of `fullLoadOnly`.
+_UNCLEAR: Final = frozenset({"LANDING", "LANDING_SAAS_MANAGED"})
 _POLICIES: Final[Mapping[str, str]] = {
     "APPLY_TO_TARGET": "propagate", "IGNORE": "ignore", "SUSPEND_TABLE": "suspend",
     "STOP_TASK": "stop",
@@ -54,7 +58,14 @@ def landing_task(project: QlikProject, task: QlikTask) -> bool:
         "apiVersion": "polynya/v1", "kind": "landing", "name": name,
         "connection": made.connection(text or task.folder, kind, task.folder, connection.where),
     }  # fmt: skip
-    if task.root.flag("settings", "fullLoadOnly"):
+    full_load_only = task.root.flag("settings", "fullLoadOnly")
+    if full_load_only is None and task.type in _UNCLEAR:
+        made.report.add(
+            task.folder, "differs", task.where, "settings.fullLoadOnly",
+            "the export does not say whether changes are captured: taken as CDC",
+            todo="write `update_method: reload` with a `schedule` if they are not",
+        )  # fmt: skip
+    if full_load_only:
         content |= {"update_method": "reload", "schedule": "30 2 * * *"}
     content["tables"] = {key: value for key, value in tables.items() if value}
     parallel = task.root.number("settings", "landingAppRuntime", "tableLoadInParallel")
@@ -122,8 +133,12 @@ def storage_task(project: QlikProject, task: QlikTask, landing: str = "") -> boo
     _places(project, task, content, name)
     content["landing"] = {"path": landed[0], "format": "debezium"}
     defaults = _defaults(root)
-    if defaults:
-        content["defaults"] = defaults
+    content["defaults"] = defaults
+    made.report.add(
+        task.folder, "differs", task.where, "settings.ddlHandlingPolicy",
+        "where the export says nothing, `defaults.schema_evolution` has the default of Qlik: "
+        "changed types and truncates are ignored; values that do not fit go to quarantine",
+    )  # fmt: skip
     rules = rules_of(task.document("transformationRules.yaml").items("rules"), task.folder, made,
                      project.dialect)  # fmt: skip
     masks: dict[str, Any] = {}
@@ -157,13 +172,12 @@ def _defaults(root: QlikValue) -> dict[str, Any]:
     for flag in ("fullLoad", "applyChanges"):
         root.flag("settings", "taskSettings", flag)
     root.flag("settings", "fullLoadOnly")
-    policies = {}
+    policies: dict[str, str] = dict(_DEFAULTS)
     for key, ours in _EVOLUTION.items():
         policy = root.at("settings", "ddlHandlingPolicy", key)
         if policy is not None and policy.content in _POLICIES:
             policies[ours] = _POLICIES[root.text("settings", "ddlHandlingPolicy", key)]
-    if policies:
-        defaults["schema_evolution"] = policies
+    defaults["schema_evolution"] = policies
     return defaults
 
 
