@@ -89,3 +89,43 @@ def test_an_unused_value_is_a_loss_the_check_of_the_check(tmp_path, monkeypatch)
 
     forgotten = [line for line in report.lines if line.what.endswith("historyEnabled")]
     assert [line.verdict for line in forgotten] == ["lost"]
+
+
+def scalars(value: Any) -> list[tuple[Any, Any]]:
+    """Each value that is no mapping and no list, as its container and its key."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    found = []
+    for key, inner in items:
+        found += scalars(inner) if isinstance(inner, dict | list) else [(value, key)]
+    return found
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(DOCUMENTS)), st.integers(0, 500), values)
+def test_a_value_of_another_type_stops_nothing(tmp_path_factory, path, number, value):
+    folder = tmp_path_factory.mktemp("export")
+    document = copy.deepcopy(DOCUMENTS[path])
+    places = scalars(document)
+    container, key = places[number % len(places)]
+    container[key] = value
+    text = json.dumps(document) if path.endswith(".json") else yaml.safe_dump(document)
+
+    made = imported(write_export(folder, **{path: text}))
+
+    assert made.report.lines
+    assert made.files()
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 500), values)
+def test_a_value_of_another_type_in_replicate_stops_nothing(tmp_path_factory, number, value):
+    document = copy.deepcopy(REPLICATE)
+    places = scalars(document)
+    container, key = places[number % len(places)]
+    container[key] = value
+
+    made = imported(write_replicate(tmp_path_factory.mktemp("export") / "hr.json", document))
+
+    assert made.report.lines

@@ -56,7 +56,7 @@ def rules_of(rules: list[QlikValue], owner: str, made: Translation, dialect: str
             why = f"rules do not choose by {unlike}"
             made.lose(rule, owner, why, "name the columns in `when`")
             continue
-        for value in rule.at("scope").children if rule.at("scope") else ():
+        for _, value in rule.entries("scope"):
             value.use()
         actions = _actions(rule, owner, made, dialect, when)
         for action in actions:

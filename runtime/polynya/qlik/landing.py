@@ -175,8 +175,9 @@ def _defaults(root: QlikValue) -> dict[str, Any]:
     policies: dict[str, str] = dict(_DEFAULTS)
     for key, ours in _EVOLUTION.items():
         policy = root.at("settings", "ddlHandlingPolicy", key)
-        if policy is not None and policy.content in _POLICIES:
-            policies[ours] = _POLICIES[root.text("settings", "ddlHandlingPolicy", key)]
+        if policy is not None and isinstance(policy.content, str) and policy.content in _POLICIES:
+            policy.used = True
+            policies[ours] = _POLICIES[policy.content]
     defaults["schema_evolution"] = policies
     return defaults
 
@@ -191,8 +192,11 @@ def _mask(capture: dict[str, Any], masks: dict[str, Any]) -> None:
 
 def _places(project: QlikProject, task: QlikTask, content: dict[str, Any], name: str) -> None:
     """Schema, internal schema and prefix of a task."""
-    made, settings = project.made, task.root.at("settings")
-    at = settings.at if settings is not None else (lambda *_: None)
+    made = project.made
+
+    def at(*path: str) -> QlikValue | None:
+        return task.root.at("settings", *path)
+
     schema = project.bound(at("artifactsLocation", "taskSchema"), task.folder)
     schema = schema or project.bound(at("targetEndpoint", "targetSchema"), task.folder)
     content["schema"] = made.named(schema, task.where, task.folder) if schema else name
