@@ -66,8 +66,17 @@ class ImportReport:
         code: str = "",
     ) -> None:
         """Add a line; texts of others are cut to what can be printed on one line."""
-        texts = [one_line(text) for text in (object_, where, what, why, todo)]
-        self.lines.append(ReportLine(texts[0], verdict, *texts[1:], code=code))
+        self.lines.append(
+            ReportLine(
+                one_line(object_),
+                verdict,
+                one_line(where),
+                one_line(what),
+                one_line(why),
+                one_line(todo),
+                code,
+            )  # fmt: skip
+        )
 
     def take_back(self, object_: str) -> None:
         """Make losses of what was translated for an object, whose task is left out."""

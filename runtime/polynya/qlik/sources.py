@@ -83,16 +83,16 @@ def _folder(place: Path) -> QlikFiles:
                 found.left_out[path] = "a link, which is not followed"
                 names.remove(name)
         for name in sorted(files):
-            path = Path(folder) / name
-            shown_as = path.relative_to(place).as_posix()
-            status = path.lstat()
+            file_path = Path(folder) / name
+            shown_as = file_path.relative_to(place).as_posix()
+            status = file_path.lstat()
             if not stat.S_ISREG(status.st_mode):
                 found.left_out[shown_as] = "not a plain file, which is not read"
             elif not name.lower().endswith(_DOCUMENTS):
                 found.left_out[shown_as] = "not a YAML or JSON file"
             else:
                 limit = MAX_JSON_BYTES if name.lower().endswith(".json") else MAX_FILE_BYTES
-                with path.open("rb") as file:
+                with file_path.open("rb") as file:
                     found.add(shown_as, file.read(limit + 1), limit)
     return found
 
