@@ -75,7 +75,7 @@ class ImportReport:
                 one_line(why),
                 one_line(todo),
                 code,
-            )  # fmt: skip
+            )
         )
 
     def take_back(self, object_: str) -> None:
