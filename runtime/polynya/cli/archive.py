@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Literal
 
-from polynya.cli.context import Context
+from cyclopts import Parameter
+
+from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.plan import project_errors
 from polynya.model.bindings import BINDINGS_VARIABLE
+from polynya.model.config.connection import ConnectionType
 from polynya.model.error_catalogue.bindings import VARIABLE_NOT_BOUND
-from polynya.model.error_catalogue.configuration import MISSING_KEY, MISSING_VARIABLE
+from polynya.model.error_catalogue.configuration import MISSING_KEY, MISSING_VARIABLE, WRONG_USAGE
+from polynya.model.error_catalogue.qlik import DESTINATION_REFUSED
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import load_project, target_names
 from polynya.model.project_parts import CONNECTION_FOLDER
@@ -43,19 +48,38 @@ def export(project: Path, file: Path, /, *, context: Context) -> int:
     return ExitCode.OK
 
 
-def import_(file: Path, directory: Path, /, *, context: Context) -> int:
+def import_(
+    file: Path,
+    directory: Path,
+    /,
+    *,
+    from_: Annotated[Literal["polynya", "qlik"], Parameter(name="--from")] = "polynya",
+    database: ConnectionType | None = None,
+    context: Context,
+) -> int:
     """Unpack an archive of `polynya export`, check it, and show which bindings are missing.
 
     The folder must be new or empty. An archive with links, with files that leave the folder, or
     with anything that is not a file of a project is refused, and nothing is written. Exit code 2
     if the project has errors, missing bindings aside.
 
+    With `--from qlik` the source is an export of Qlik: the folder or the ZIP archive of a data
+    integration project, or the JSON file of Replicate tasks. What has an equal is translated;
+    each loss is named with its place, here and in `DIRECTORY-import.md`.
+
     For example: `polynya import shop.tar.gz shop`.
 
     Args:
-        file: the archive.
+        file: the archive, or the export of Qlik.
         directory: the project folder that is made.
+        from_: what `file` is: an archive of `polynya export`, or an export of Qlik.
+        database: with `--from qlik`: the type of databases whose type the export does not say,
+            as a folder of a repository does not.
     """
+    if from_ == "qlik":
+        return _import_from_qlik(file, directory, database, context)
+    if database is not None:
+        raise WRONG_USAGE("`--database` belongs to `--from qlik`")
     # Start-up time: the store.
     from polynya.store import project_archive
 
@@ -74,6 +98,49 @@ def import_(file: Path, directory: Path, /, *, context: Context) -> int:
     for error in wrong.values():
         context.output.error(error)
     return ExitCode.USAGE if wrong else ExitCode.OK
+
+
+def _import_from_qlik(
+    source: Path, directory: Path, database: ConnectionType | None, context: CommandContext
+) -> int:
+    # Start-up time: sqlglot.
+    from polynya.qlik.importing import imported, without_refused
+
+    made = imported(source, database)
+    report = directory.with_name(f"{directory.name}-import.md")
+    if report.exists():
+        raise DESTINATION_REFUSED("there is a report of this name already", where=str(report))
+    target = directory.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+            complete = Path(scratch) / "project"
+            # What reads a task that is refused is refused in the next round.
+            for number in range(len(made.tasks) + 1):
+                complete = Path(scratch) / f"project{number}"
+                _write(complete, made.files())
+                found = _errors_of(complete, "local")
+                if not without_refused(made, [one for one in found if not _is_unbound(one)]):
+                    break
+            complete.rename(target)
+            report.write_text(made.report.as_markdown(source.name), encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise DESTINATION_REFUSED(
+            "the folder cannot be written, or it is not empty", where=str(directory), why=why
+        ) from None
+    files = sorted(made.files())
+    text = f"{made.report.as_text()}\n{counted(len(files), 'file')} in {directory}; {report.name}"
+    data = {"directory": directory, "files": files, "lines": made.report.as_data()}
+    context.output.result("import.qlik", data | made.report.counts, text)
+    return ExitCode.OK
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
 
 
 def _errors_of(directory: Path, target: str) -> Iterator[ConfigError]:

@@ -1,0 +1,1 @@
+"""Import of Qlik projects and Replicate tasks: what is translated, and each loss with its place."""
