@@ -35,6 +35,8 @@ from polynya.model.project_derived import names_query_file, read_query
 
 _WHOLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,38}(\.[0-9]{1,38})?", re.ASCII)
+#: What a BIGINT holds at most, and one more.
+_MOST: Final = 2**63
 #: Tokens of Spark's SQL in which `:name` is text, and `:name` elsewhere.
 _MARKER: Final = re.compile(
     r"""
@@ -196,8 +198,10 @@ def _why_wrong(parameter: TemplateParameter, value: ParameterValue) -> str | Non
         case "text":
             right, wanted = isinstance(value, str), "a text, such as `EU`"
         case "integer":
-            right = isinstance(value, int) and not isinstance(value, bool)
-            right, wanted = right and abs(value) < 2**63, "a whole number, such as `10`"
+            right = (
+                isinstance(value, int) and not isinstance(value, bool) and -_MOST < value < _MOST
+            )
+            wanted = "a whole number, such as `10`"
         case "decimal":
             right = not isinstance(value, bool) and _DECIMAL.fullmatch(str(value)) is not None
             wanted = 'a number without exponent, in quotes where it is long, such as `"0.25"`'
