@@ -216,11 +216,13 @@ def load_project(
     known_targets = names if project is not None else None
     connections = read_connections(directory, chosen_name, known_targets, reader)
     written_tasks: list[tuple[Written, DocumentFile]] = []
+    begin = len(errors)
     read_files, named = _task_files(directory, reader, connections, settled, errors)
     for file in expanded(read_files, directory, errors):
         task = _task(file, project, base or directory, errors)
         if task:
             written_tasks.append((task, file))
+    errors[begin:] = sorted(errors[begin:], key=_file_of)
     named |= {name for task, _ in written_tasks if (name := _connection_of(task)) is not None}
     databases = {name: None if one is None else one.connection for name, one in connections.items()}
     others = [(task, file) for task, file in written_tasks if isinstance(task, RegisteredTask)]
@@ -280,6 +282,11 @@ def _task_files(
         file = with_servers(file, connections, errors) if file else None
         files += [file] if file else []
     return files, named
+
+
+def _file_of(error: ConfigError) -> str:
+    """The file that an error names first: that of the instance for one of its template."""
+    return (error.where or "").partition(":")[0].partition(",")[0]
 
 
 def _connection_of(task: Written) -> str | None:

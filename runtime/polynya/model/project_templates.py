@@ -173,9 +173,7 @@ def _wrong_values(instance: TemplateInstance, template: _Template) -> Iterator[P
             )
             yield Problem(path, error)
         elif (wanted := _why_wrong(parameter, value)) is not None:
-            problem = (
-                f"{shown(name)} is a parameter of type `{parameter.type}` ({_at(template, name)})"
-            )
+            problem = f"{shown(name)} is of type `{parameter.type}` ({_at(template, name)})"
             yield Problem(path, TEMPLATE_VALUE_WRONG(problem=problem, fix=f"write {wanted}"))
     for name, parameter in parameters.items():
         if parameter.default is None and name not in instance.with_:
