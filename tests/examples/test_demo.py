@@ -51,11 +51,15 @@ def test_the_demo_equals_its_source_and_notices_a_difference(tmp_path: Path) -> 
     rows = [json.loads(line) for line in truth.read_text().splitlines()]
     rows[7]["qty"] += 1
     truth.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    users = project / "landing" / "users" / "0004.json"
+    users.write_text(users.read_text().replace("Leon", "Lima"))
 
     planted = shell(f"{demo} --keep")
 
     assert planted.returncode == 1, planted.stdout + planted.stderr
     assert "   1 difference" in planted.stdout.splitlines()
+    assert "quantities by owner: 59 rows, 2 differences" in planted.stdout
+    assert "balances by customer: 5 rows, 2 differences" in planted.stdout
 
 
 def test_the_demo_deletes_no_folder_that_it_did_not_make(tmp_path: Path) -> None:

@@ -160,6 +160,8 @@ def plan(*, context: Context) -> int:
     changed, or the reason why each step computes the whole query. Exit code 1 if such a query is
     `strict`.
 
+    Instances of templates are named, each with its file and that of its template.
+
     Then follow the transforms that read a column which goes or gets another type, with what it
     reaches in them.
 
@@ -171,6 +173,7 @@ def plan(*, context: Context) -> int:
     """
     project, project_plan = make_plan(context)
     show_plan(context, project, project_plan)
+    _show_instances(context, project)
     refused = _show_steps(context, project)
     _show_impacts(context, project)
     _show_mirrors(context, project)
@@ -237,6 +240,15 @@ def show_plan(context: CommandContext, project: LoadedProject, project_plan: Pro
         "destructive": sum(change.destructive for change in changes),
     }
     context.output.result("plan", data, tree if tree.children else "nothing changes")
+
+
+def _show_instances(context: CommandContext, project: LoadedProject) -> None:
+    """Say which tasks are instances of templates."""
+    for task, template in project.templates.items():
+        file = project.files[task]
+        data = {"task": task, "file": file, "template": template}
+        text = f"task {task}: an instance ({file}) of the template in {template}"
+        context.output.result("plan.instance", data, visible(text))
 
 
 def _show_steps(context: CommandContext, project: LoadedProject) -> bool:

@@ -29,6 +29,7 @@ from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.target import Project
 from polynya.model.config.task import StorageTask
 from polynya.model.config.task_tests import TaskTests
+from polynya.model.config.template import TaskTemplate, TemplateInstance
 from polynya.model.config.transform import StreamingTransform
 from polynya.model.connection_kinds import CONNECTION_MODELS
 from polynya.model.json_schema import schema_of
@@ -152,6 +153,10 @@ def task_page() -> str:
     lines += ["## `tasks/*.yml`, `kind: data_mart`\n"]
     lines += _sections(DataMart, "task.v1.json", shown)
     shown |= set(schema_of(DataMart, "task.v1.json").get("$defs", {}))
+    lines += ["## `tasks/*.yml`, `kind: template`\n"]
+    lines += _sections(TaskTemplate, "task.v1.json", shown)
+    lines += ["## `tasks/*.yml`, `kind: instance`\n"]
+    lines += _sections(TemplateInstance, "task.v1.json", shown)
     lines += ["## `tasks/*.yml`, `kind: mirror`\n"]
     lines += _sections(MirrorTask, "task.v1.json", shown)
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]

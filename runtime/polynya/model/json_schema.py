@@ -15,14 +15,14 @@ from pydantic import BaseModel, TypeAdapter
 
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.target import Project
-from polynya.model.config.task_kinds import TASK_KINDS
+from polynya.model.config.task_kinds import FILE_KINDS
 from polynya.model.config.task_tests import TaskTests
 from polynya.model.connection_kinds import CONNECTION_MODELS
 
 #: The models of each file: one, or one for each `kind`.
 SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {
     "project.v1.json": (Project,),
-    "task.v1.json": tuple(TASK_KINDS.values()),
+    "task.v1.json": tuple(FILE_KINDS.values()),
     "tests.v1.json": (TaskTests,),
     "connection.v1.json": CONNECTION_MODELS,
     "bindings.v1.json": (Bindings,),

@@ -25,7 +25,8 @@ from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.target import Project, ResolvedTarget, choose_target, target_name
 from polynya.model.config.task import StorageTask, merged, resolved
-from polynya.model.config.task_kinds import TASK_KINDS, Task, Written
+from polynya.model.config.task_kinds import FILE_KINDS, Task, Written
+from polynya.model.config.template import TaskTemplate, TemplateInstance
 from polynya.model.config.transform import StreamingTransform
 from polynya.model.connections import (
     TargetConnection,
@@ -61,6 +62,7 @@ from polynya.model.project_parts import (
     written_secrets,
     written_store_keys,
 )
+from polynya.model.project_templates import both_files, expanded
 from polynya.model.project_transforms import (
     as_storage,
     of_transform,
@@ -84,7 +86,8 @@ class LoadedProject:
     elsewhere, `registered` those whose tables others maintain; a landing with `direct: true`
     is in the tasks that read it. `errors` is empty unless the project was loaded with
     `tolerant=True`. `files` maps the name of a task of any kind to its
-    file, relative to `directory`. `effective` are the right connections, as the target has them.
+    file, relative to `directory`; `templates` has that of the template of each instance.
+    `effective` are the right connections, as the target has them.
     `variables` are those of the bindings that files name, with `file:line:col` of each place;
     `unused` are overrides and variables without effect, each as `file:line:col: why`.
     """
@@ -98,6 +101,7 @@ class LoadedProject:
     project_document: Node = field(repr=False)
     errors: tuple[ConfigError, ...] = ()
     documents: Mapping[str, Node] = field(default_factory=dict, repr=False)
+    templates: Mapping[str, str] = field(default_factory=dict, repr=False)
     landings: tuple[StreamingLanding, ...] = ()
     captures: tuple[ConnectedCapture, ...] = ()
     mirrors: tuple[ConnectedMirror, ...] = ()
@@ -150,7 +154,10 @@ class LoadedProject:
     def where(self, task: str, *path: str | int) -> str:
         """Return `file:line:col` of a path in a task's file."""
         position = position_of(self.documents[task], path)
-        return f"{self.files[task]}:{position.line}:{position.column}"
+        place = self.files[task]
+        if task in self.templates:
+            place = both_files(place, self.templates[task])
+        return f"{place}:{position.line}:{position.column}"
 
     def datasets(self) -> Iterator[ResolvedDataset]:
         """Yield the declared datasets of all tasks; tasks that find their tables may have more."""
@@ -209,15 +216,13 @@ def load_project(
     known_targets = names if project is not None else None
     connections = read_connections(directory, chosen_name, known_targets, reader)
     written_tasks: list[tuple[Written, DocumentFile]] = []
-    named: set[str] = set()
-    paths = document_files(directory / TASK_FOLDER)
-    for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
-        file = reader.read(path, f"{TASK_FOLDER}/{path.name}", is_read_at_use)
-        named |= set(connection_names(file)) if file else set()
-        file = with_servers(file, connections, errors) if file else None
-        task = _task(file, project, base or directory, errors) if file else None
-        if file and task:
+    begin = len(errors)
+    read_files, named = _task_files(directory, reader, connections, settled, errors)
+    for file in expanded(read_files, directory, errors):
+        task = _task(file, project, base or directory, errors)
+        if task:
             written_tasks.append((task, file))
+    errors[begin:] = sorted(errors[begin:], key=_file_of)
     named |= {name for task, _ in written_tasks if (name := _connection_of(task)) is not None}
     databases = {name: None if one is None else one.connection for name, one in connections.items()}
     others = [(task, file) for task, file in written_tasks if isinstance(task, RegisteredTask)]
@@ -251,10 +256,37 @@ def load_project(
         bindings=bindings,
         variables={name: tuple(places) for name, places in reader.uses.items()},
         unused=tuple(unused_settings(reached, bindings, named, reader.uses)),
-        files={task.name: file.shown_as for task, file in loaded},
+        files={
+            task.name: file.instance[0] if file.instance else file.shown_as for task, file in loaded
+        },
+        templates={task.name: file.instance[1] for task, file in loaded if file.instance},
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},
     )
+
+
+def _task_files(
+    directory: Path,
+    reader: ProjectReader,
+    connections: Mapping[str, TargetConnection | None],
+    settled: Collection[str],
+    errors: list[ConfigError],
+) -> tuple[list[DocumentFile], set[str]]:
+    """The files of tasks that can be read, settled ones first, and the connections they name."""
+    files: list[DocumentFile] = []
+    named: set[str] = set()
+    paths = document_files(directory / TASK_FOLDER)
+    for path in sorted(paths, key=lambda path: f"{TASK_FOLDER}/{path.name}" not in settled):
+        file = reader.read(path, f"{TASK_FOLDER}/{path.name}", is_read_at_use)
+        named |= set(connection_names(file)) if file else set()
+        file = with_servers(file, connections, errors) if file else None
+        files += [file] if file else []
+    return files, named
+
+
+def _file_of(error: ConfigError) -> str:
+    """The file that an error names first: that of the instance for one of its template."""
+    return (error.where or "").partition(":")[0].partition(",")[0]
 
 
 def _connection_of(task: Written) -> str | None:
@@ -325,7 +357,7 @@ def _task(
     file: DocumentFile, project: Project | None, base: Path, errors: list[ConfigError]
 ) -> Written | None:
     """The task of a file, None when there is something wrong with it."""
-    task: Written | None = parse_kinds(file, TASK_KINDS, errors)
+    task = parse_kinds(file, FILE_KINDS, errors)
     problems: list[Problem] = []
     if isinstance(task, StorageTask | StreamingTransform):
         rules = placed(task.rules, file.document, file.shown_as)
@@ -341,7 +373,8 @@ def _task(
         task, problems = with_folders(task, base)
     elif isinstance(task, CaptureLanding):
         problems = [*capture_problems(task), *written_keys(file.document)]
-    elif task is None:
+    elif task is None or isinstance(task, TaskTemplate | TemplateInstance):
+        # The files of templates and instances were expanded before.
         return None
     problems += [*written_passwords(file.document), *written_properties(file.document)]
     problems += written_store_keys(file.document)

@@ -176,13 +176,25 @@ def _query(dataset: DerivedDataset, directory: Path, path: Sequence[str | int]) 
     place, text = tuple(path), (dataset.sql or "").strip()
     if dataset.flow is not None:
         return DerivedQuery(path=place, flow=dataset.flow, incremental=dataset.incremental)
-    if not text.endswith(".sql") or any(character.isspace() for character in text):
+    if not names_query_file(text):
         return DerivedQuery(path=place, text=dataset.sql or "", incremental=dataset.incremental)
-    folder, _, name = text.rpartition("/")
+    query = read_query(text, directory)
+    return DerivedQuery(path=place, text=query, file=text, incremental=dataset.incremental)
+
+
+def names_query_file(sql: str) -> bool:
+    """Whether the setting `sql` names a file, and is not the text of a query itself."""
+    text = sql.strip()
+    return text.endswith(".sql") and not any(character.isspace() for character in text)
+
+
+def read_query(name: str, directory: Path) -> str:
+    """The text of a file of the folder `sql`. Raises ConfigError for any other file."""
+    text = name.strip()
+    folder, _, file = text.rpartition("/")
     problem = relative_path_problem(text)
-    if problem is None and (folder != SQL_FOLDER or not is_query_file(name)):
+    if problem is None and (folder != SQL_FOLDER or not is_query_file(file)):
         problem = f"{shown(text)} is not a file of the folder `{SQL_FOLDER}`"
     if problem is not None:
-        raise QUERY_FILE_REFUSED(problem, fix=f"move it to `{SQL_FOLDER}/`, such as `sql/{name}`")
-    query = read_text(directory / text, text)
-    return DerivedQuery(path=place, text=query, file=text, incremental=dataset.incremental)
+        raise QUERY_FILE_REFUSED(problem, fix=f"move it to `{SQL_FOLDER}/`, such as `sql/{file}`")
+    return read_text(directory / text, text)

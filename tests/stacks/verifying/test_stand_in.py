@@ -55,7 +55,7 @@ def test_the_whole_run_creates_tries_and_removes(
     # Nothing here claims to be real, and what was skipped says why.
     assert not any(how == "real" for _, how, *_ in said.values())
     assert said["live"][1].startswith("not possible: no machine boots")
-    assert said["land"][3].startswith("4 files")
+    assert said["land"][3].startswith("5 files")
     assert world.client("s3").list_buckets()["Buckets"] == [
         bucket
         for bucket in world.client("s3").list_buckets()["Buckets"]

@@ -99,20 +99,13 @@ class DerivedDataset(DerivedTable):
         return self
 
 
-class TransformTask(Frozen):
-    """Keeps tables that queries make of the tables of other tasks."""
+class DerivedTaskSettings(Frozen):
+    """What a transform and a data mart have in common, besides what their tables are made of."""
 
     apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
         description="Version of this file's format."
     )
-    kind: Literal["transform"] = Field(description="Kind of the task.")
     name: Name = Field(description="Name of the task, unique in the project.")
-    from_: tuple[Name, ...] = Field(
-        alias="from",
-        min_length=1,
-        description="The tasks whose tables the queries may read: of kind `storage`, "
-        "`streaming_transform`, `transform`, `data_mart` or `registered`.",
-    )
     schema_: Name | None = Field(
         default=None, alias="schema", description="Schema of the views. Default: the task's name."
     )
@@ -122,7 +115,6 @@ class TransformTask(Frozen):
     internal_schema: Name | None = Field(
         default=None, description="Schema of the internal tables. Default: `<schema>_internal`."
     )
-    datasets: tuple[DerivedDataset, ...] = Field(min_length=1, description="The tables.")
     views: ViewSettings = Field(
         default_factory=ViewSettings, description="Names and columns of the views."
     )
@@ -133,6 +125,19 @@ class TransformTask(Frozen):
         default=None,
         description="Cluster whose agents run this task. Default: `cluster` of the project.",
     )
+
+
+class TransformTask(DerivedTaskSettings):
+    """Keeps tables that queries make of the tables of other tasks."""
+
+    kind: Literal["transform"] = Field(description="Kind of the task.")
+    from_: tuple[Name, ...] = Field(
+        alias="from",
+        min_length=1,
+        description="The tasks whose tables the queries may read: of kind `storage`, "
+        "`streaming_transform`, `transform`, `data_mart` or `registered`.",
+    )
+    datasets: tuple[DerivedDataset, ...] = Field(min_length=1, description="The tables.")
 
 
 class DerivedQuery(Frozen):

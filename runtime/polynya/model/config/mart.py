@@ -9,11 +9,9 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from polynya.model.config.derived import DerivedTable
-from polynya.model.config.engines import EngineSetting
-from polynya.model.config.fields import ClusterName, Column, Expression, Frozen, Name, Prefix
+from polynya.model.config.derived import DerivedTable, DerivedTaskSettings
+from polynya.model.config.fields import Column, Expression, Frozen, Name
 from polynya.model.config.flow import Constant, InputName
-from polynya.model.config.settings import ViewSettings
 
 #: Days of a date dimension: 400 years.
 _MOST_DAYS: Final = 146_097
@@ -297,28 +295,15 @@ AnyFact: TypeAlias = Annotated[
 ]
 
 
-class DataMart(Frozen):
+class DataMart(DerivedTaskSettings):
     """A star schema over the tables of other tasks: dimensions, and facts that refer to them."""
 
-    apiVersion: Literal["polynya/v1"] = Field(  # noqa: N815 - the key in the file
-        description="Version of this file's format."
-    )
     kind: Literal["data_mart"] = Field(description="Kind of the task.")
-    name: Name = Field(description="Name of the task, unique in the project.")
     from_: tuple[Name, ...] = Field(
         alias="from",
         min_length=1,
         description="The tasks whose tables it reads: of kind `storage`, `streaming_transform`, "
         "`transform` or `data_mart`.",
-    )
-    schema_: Name | None = Field(
-        default=None, alias="schema", description="Schema of the views. Default: the task's name."
-    )
-    prefix: Prefix = Field(
-        default="", description="Prefix of the names of all tables and views of the task."
-    )
-    internal_schema: Name | None = Field(
-        default=None, description="Schema of the internal tables. Default: `<schema>_internal`."
     )
     relationships: tuple[Relationship, ...] = Field(
         default=(), max_length=1000, description="Which rows belong to which."
@@ -327,13 +312,3 @@ class DataMart(Frozen):
         min_length=1, max_length=500, description="The dimensions."
     )
     facts: tuple[AnyFact, ...] = Field(default=(), max_length=500, description="The facts.")
-    views: ViewSettings = Field(
-        default_factory=ViewSettings, description="Names and columns of the views."
-    )
-    engine: EngineSetting | None = Field(
-        default=None, description="Engine on which an agent runs this task, as for `storage`."
-    )
-    cluster: ClusterName | None = Field(
-        default=None,
-        description="Cluster whose agents run this task. Default: `cluster` of the project.",
-    )

@@ -13,6 +13,7 @@ from polynya.model.config.mirror import ConnectedMirror, MirrorTask
 from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask
+from polynya.model.config.template import TaskTemplate, TemplateInstance
 from polynya.model.config.transform import StreamingTransform
 
 #: A task of any kind, as an agent or a run works on it.
@@ -31,7 +32,7 @@ Written: TypeAlias = (
     | RegisteredTask
 )
 
-#: The model of a task file by its `kind`; editors are offered all of them.
+#: The model of a task file by its `kind`, as soon as instances are what their templates make them.
 TASK_KINDS: Final[Mapping[str, type[Written]]] = {
     "storage": StorageTask,
     "landing": CaptureLanding,
@@ -41,4 +42,11 @@ TASK_KINDS: Final[Mapping[str, type[Written]]] = {
     "data_mart": DataMart,
     "mirror": MirrorTask,
     "registered": RegisteredTask,
+}
+
+#: The models of all files in `tasks/` by their `kind`; editors are offered them.
+FILE_KINDS: Final[Mapping[str, type[Written | TaskTemplate | TemplateInstance]]] = {
+    **TASK_KINDS,
+    "template": TaskTemplate,
+    "instance": TemplateInstance,
 }

@@ -31,7 +31,8 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class DocumentFile:
     """A file that could be read; `sound` is false when only its shape can still be checked.
 
-    `unresolved` are the references that have no value, where none is needed.
+    `unresolved` are the references that have no value, where none is needed. `instance` names
+    the files of an instance and of its template, where the document is that of the template.
     """
 
     shown_as: str
@@ -39,6 +40,7 @@ class DocumentFile:
     value: Plain
     sound: bool
     unresolved: tuple[MissingReference, ...] = ()
+    instance: tuple[str, str] | None = None
 
 
 def is_document(name: str) -> bool:
