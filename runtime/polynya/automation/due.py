@@ -28,6 +28,8 @@ from polynya.model.config.schedule import Recurrence, ZonedCron
 ON_TIME: Final = timedelta(minutes=1)
 #: Moments of the past that are looked through; of more, the oldest are left out.
 _MOST_MOMENTS: Final = 100_000
+#: Moments that start nothing and get a log entry of their own.
+_MOST_LEFT_OUT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,9 @@ def _of_schedule(
     # With `run_once` one run makes up for all of them.
     lost = [] if settings.missed == "run_once" else moments[: len(moments) - len(kept)]
     why = f"`{trigger.schedule}` named it, but nothing looked in time"
-    left_out = [DueMoment(moment, why) for moment in lost[-settings.missed_limit :]]
+    left_out = [DueMoment(moment, why) for moment in lost[-_MOST_LEFT_OUT:]]
+    if older := len(lost) - len(left_out):
+        left_out[0] = DueMoment(left_out[0].at, f"{why}; nor {older} moments before it")
     return TriggerMemory(seen=moments[-1]), due, left_out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import (
@@ -24,6 +24,19 @@ DatasetName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*?\[\]][^\s]
 
 def _refuse(message: str, fix: str) -> PydanticCustomError:
     return PydanticCustomError("polynya_value", "{message}", {"message": message, "fix": fix})
+
+
+def _told_by(*keys: str) -> Discriminator:
+    """Tell models by the one key that only they have; anything else is the first of them."""
+
+    def key_of(value: object) -> str:
+        if isinstance(value, BaseModel):
+            names = {field.alias or name for name, field in type(value).model_fields.items()}
+        else:
+            names = set(value) if isinstance(value, dict) else set()
+        return next((key for key in keys if key in names), keys[0])
+
+    return Discriminator(key_of)
 
 
 class ScheduleTrigger(Frozen):
@@ -86,6 +99,13 @@ class FileTrigger(Frozen):
 
 #: What starts an automation, besides `polynya automation run`.
 Trigger: TypeAlias = ScheduleTrigger | TaskTrigger | OverdueTrigger | FileTrigger
+OneTrigger: TypeAlias = Annotated[
+    Annotated[ScheduleTrigger, Tag("schedule")]
+    | Annotated[TaskTrigger, Tag("after")]
+    | Annotated[OverdueTrigger, Tag("overdue")]
+    | Annotated[FileTrigger, Tag("file")],
+    _told_by("schedule", "after", "overdue", "file"),
+]
 
 
 class _Action(Frozen):
@@ -154,6 +174,15 @@ class ExportAction(_Action):
 Action: TypeAlias = (
     RunAction | ReloadAction | MaintainAction | VerifyAction | ValidateAction | ExportAction
 )
+OneAction: TypeAlias = Annotated[
+    Annotated[RunAction, Tag("run")]
+    | Annotated[ReloadAction, Tag("reload")]
+    | Annotated[MaintainAction, Tag("maintain")]
+    | Annotated[VerifyAction, Tag("verify")]
+    | Annotated[ValidateAction, Tag("validate")]
+    | Annotated[ExportAction, Tag("export")],
+    _told_by("run", "reload", "maintain", "verify", "validate", "export"),
+]
 
 
 class Automation(Frozen):
@@ -167,12 +196,10 @@ class Automation(Frozen):
     enabled: bool = Field(
         default=True, description="`false`: no trigger starts it; `polynya automation run` does."
     )
-    triggers: tuple[Annotated[Trigger, Field(union_mode="smart")], ...] = Field(
+    triggers: tuple[OneTrigger, ...] = Field(
         default=(), description="Each of them starts it. Default: only started by hand."
     )
-    actions: tuple[Annotated[Action, Field(union_mode="smart")], ...] = Field(
-        min_length=1, description="Carried out in this order."
-    )
+    actions: tuple[OneAction, ...] = Field(min_length=1, description="Carried out in this order.")
     overlap: Literal["skip", "queue", "cancel"] = Field(
         default="skip",
         description="When a trigger fires during a run: `skip` it, `queue` one run after this one, "
