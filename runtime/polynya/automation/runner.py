@@ -30,6 +30,7 @@ from polynya.automation.state import (
     StepLog,
     run_id,
 )
+from polynya.engine.errors import as_polynya
 from polynya.model.automations import LoadedAutomation
 from polynya.model.config.automation import (
     Action,
@@ -93,8 +94,8 @@ class AutomationRunner:
             try:
                 while not self._stop.is_set() and (run := self._look_at(one)) is not None:
                     ended.append(self.carry_out(name, run).state)
-            except PolynyaError as error:
-                failed(error)
+            except (PolynyaError, OSError) as error:
+                failed(as_polynya(error))
         return any(state != "success" for state in ended)
 
     def keep_looking(self, failed: Callable[[PolynyaError], None]) -> None:
@@ -106,10 +107,10 @@ class AutomationRunner:
             for name, one in self._automations.items():
                 try:
                     run = self._look_at(one)
-                except PolynyaError as error:
+                except (PolynyaError, OSError) as error:
                     if str(error) not in told:
                         told.add(str(error))
-                        failed(error)
+                        failed(as_polynya(error))
                     continue
                 if run is not None:
                     work = partial(self._guarded, name, run, failed)
@@ -123,8 +124,8 @@ class AutomationRunner:
     def _guarded(self, name: str, run: RunningRun, failed: Callable[[PolynyaError], None]) -> None:
         try:
             self.carry_out(name, run)
-        except PolynyaError as error:
-            failed(error)
+        except (PolynyaError, OSError) as error:
+            failed(as_polynya(error))
 
     def begin_by_hand(self, name: str, why: str) -> RunningRun:
         """Begin a run that an operator wants; raises ConflictError POLYNYA-AUT-005 during one."""
