@@ -10,8 +10,9 @@ import sys
 import time
 from contextlib import suppress
 
-import pytest
-
+from polynya.cli import run as cli_run
+from polynya.cli.automation import record_ends
+from polynya.cli.main import main
 from tests.projects import USERS, write_project
 
 HEAD = "apiVersion: polynya/v1\nkind: automation\nname: checks\n"
@@ -38,14 +39,23 @@ def runs(folder):
     return [event for event in found if event["type"] == "automation.run"]
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-def test_a_run_of_a_task_starts_the_automation_that_waits_for_it(tmp_path):
+def test_a_run_of_a_task_starts_the_automation_that_waits_for_it(tmp_path, monkeypatch):
     written(tmp_path, "triggers: [{after: [users]}]\nactions: [{validate: true}]\n")
-    polynya(tmp_path, "run", "--once")
-    assert runs(tmp_path) == []
 
-    polynya(tmp_path, "run", "--once")
+    def run_without_spark(project, chosen, *_, **__):
+        record_ends(project, {task.name: True for task in chosen})
+        return 0
+
+    monkeypatch.setattr(cli_run, "_run_tasks", run_without_spark)
+    arguments = ["run", "--once", "--project", str(tmp_path), "--json"]
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert main(arguments) == 0
+        assert runs(tmp_path) == []
+        assert main(arguments) == 0
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
     assert [(run["state"], run["why"]) for run in runs(tmp_path)] == [
         ("success", "users ended well")
@@ -60,31 +70,34 @@ def is_alive(number):
     return False
 
 
-def children_of(number):
-    with open(f"/proc/{number}/task/{number}/children") as children:
-        return [int(child) for child in children.read().split()]
+#: A process that carries out an action, which is a command that works for a minute.
+PARENT = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+from polynya.automation.commands import ChildCommands
+from polynya.store.clock import SystemClock
+child = (
+    "import os, sys, time; from polynya.cli.stopping import end_with_parent;"
+    "end_with_parent(os.environ); open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+)
+commands = ChildCommands(Path("."), "local", SystemClock(), (sys.executable, "-c", child))
+commands.run([sys.argv[1]], timedelta(minutes=1), lambda: True)
+"""
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-def test_an_action_ends_when_its_automation_is_killed(tmp_path):
-    written(tmp_path, "actions: [{verify: all, time_limit: 5m}]\n")
-    command = [*POLYNYA, "automation", "run", "checks", "--project", str(tmp_path)]
-    parent = subprocess.Popen(command)
-    deadline = time.monotonic() + 120
-    while not (children := children_of(parent.pid)):
+def test_an_action_ends_when_its_process_is_killed(tmp_path):
+    file = tmp_path / "child"
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(file)])
+    deadline = time.monotonic() + 60
+    while not (file.exists() and file.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    # Long enough for the child to watch its parent, and less than it works.
-    time.sleep(4)
-    assert parent.poll() is None, "the action ended too early for this test"
+    child = int(file.read_text())
 
-    os.kill(parent.pid, signal.SIGKILL)
+    parent.kill()
     parent.wait()
 
-    while any(is_alive(child) for child in children):
+    while is_alive(child):
         assert time.monotonic() < deadline
-        time.sleep(0.1)
-    assert [(run["state"], run["steps"][0]["state"]) for run in runs(tmp_path)] == [
-        ("running", "running")
-    ]
+        time.sleep(0.05)

@@ -317,7 +317,8 @@ def _next(automation: LoadedAutomation, state: AutomationState) -> datetime | No
     """The next moment of its schedules, in UTC; None when none comes or it is paused."""
     if state.paused is not None or not automation.settings.enabled:
         return None
-    now, moments = SystemClock().now(), []
+    now = SystemClock().now()
+    moments: list[datetime] = []
     for index, trigger in enumerate(automation.settings.triggers):
         if isinstance(trigger, ScheduleTrigger):
             start = now if trigger.start is None else max(now, trigger.start)

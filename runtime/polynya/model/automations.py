@@ -80,7 +80,7 @@ def _clocks(
     settings: Automation, default: str | None
 ) -> tuple[dict[int, ZonedCron | Recurrence], list[Problem]]:
     clocks: dict[int, ZonedCron | Recurrence] = {}
-    problems = []
+    problems: list[Problem] = []
     for index, trigger in enumerate(settings.triggers):
         if not isinstance(trigger, ScheduleTrigger):
             continue
