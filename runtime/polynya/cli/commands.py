@@ -41,6 +41,7 @@ from polynya.cli.held_signals import release_unless_handled
 from polynya.cli.logs import logging_as
 from polynya.cli.options import GlobalOptions, flags, split_options, wrong_usage
 from polynya.cli.output import Output, make_output, unprintable
+from polynya.cli.stopping import end_with_parent
 from polynya.cli.visible import visible
 from polynya.engine.errors import as_polynya
 from polynya.model.bindings import BINDINGS_VARIABLE
@@ -95,6 +96,7 @@ COMMANDS: Final = (
     _command("mirror", "mirror:app", "Mirrors in other warehouses: status, SQL, set-up."),
     _command("lineage", "lineage:lineage", "Where columns come from, and what uses them."),
     _command("flow", "flow:app", "Flows of transforms: steps, columns, SQL, a picture."),
+    _command("automation", "automation:app", "Automations: list, runs, run, pause, resume."),
     _command("mart", "mart:app", "Data marts: the transforms that they become."),
     _command("dataset", "tables:app", "Suspend or resume one dataset."),
     _command("rebuild", "tables:rebuild", "Rebuild tables from the events they keep."),
@@ -184,6 +186,7 @@ def _call(context: CommandContext, tokens: list[str]) -> int:
     except CycloptsError as error:
         raise wrong_usage(error) from error
     release_unless_handled(command)
+    end_with_parent(os.environ)
     extra: dict[str, Any] = {"context": context} if "context" in injected else {}
     with trace.span(" ".join(tokens[:1])):
         code = command(*bound.args, **bound.kwargs, **extra)

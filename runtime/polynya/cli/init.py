@@ -118,6 +118,7 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
         "yaml.schemas": {
             f"{SCHEMA_FOLDER}/project.v1.json": ["polynya.yml", "polynya.yaml"],
             f"{SCHEMA_FOLDER}/task.v1.json": ["tasks/*.yml", "tasks/*.yaml"],
+            f"{SCHEMA_FOLDER}/automation.v1.json": ["automations/*.yml", "automations/*.yaml"],
             f"{SCHEMA_FOLDER}/tests.v1.json": ["tests/*.yml", "tests/*.yaml"],
             f"{SCHEMA_FOLDER}/connection.v1.json": ["connections/*.yml", "connections/*.yaml"],
             f"{SCHEMA_FOLDER}/bindings.v1.json": ["bindings/*.yml", "bindings/*.yaml"],
@@ -125,6 +126,10 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
         "json.schemas": [
             {"fileMatch": ["polynya.json"], "url": f"./{SCHEMA_FOLDER}/project.v1.json"},
             {"fileMatch": ["tasks/*.json"], "url": f"./{SCHEMA_FOLDER}/task.v1.json"},
+            {
+                "fileMatch": ["automations/*.json"],
+                "url": f"./{SCHEMA_FOLDER}/automation.v1.json",
+            },
             {"fileMatch": ["tests/*.json"], "url": f"./{SCHEMA_FOLDER}/tests.v1.json"},
             {
                 "fileMatch": ["connections/*.json"],

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from polynya.cli.commands import COMMANDS, build_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import flags
+from polynya.model.config.automation import Automation
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.derived import TransformTask
@@ -159,6 +160,7 @@ def task_page() -> str:
     lines += _sections(TemplateInstance, "task.v1.json", shown)
     lines += ["## `tasks/*.yml`, `kind: mirror`\n"]
     lines += _sections(MirrorTask, "task.v1.json", shown)
+    lines += ["## `automations/*.yml`\n", *_sections(Automation, "automation.v1.json", set())]
     lines += ["## `tests/*.yml`\n", *_sections(TaskTests, "tests.v1.json", set())]
     for model in CONNECTION_MODELS:
         types = get_args(model.model_fields["type"].annotation)

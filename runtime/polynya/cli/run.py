@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from polynya.cli.automation import automations_of, kept_looking, record_ends
 from polynya.cli.context import CommandContext, Context, select_tasks
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.output import Output
-from polynya.cli.stopping import EndedEarly, Stopping, stop_with_parent
+from polynya.cli.stopping import PARENT, EndedEarly, Stopping, stop_with_parent
 from polynya.cli.visible import visible
 from polynya.model.config.engines import session_for
 from polynya.model.config.mirror import ConnectedMirror
@@ -189,6 +190,9 @@ def run(
 ) -> int:
     """Process what has landed: copy it, and apply it when that is worth its cost.
 
+    Automations of the project are looked at, too: with `--once` those that are due run after the
+    tasks, otherwise each runs at its moment.
+
     For example: `polynya run --once --apply always`.
 
     Args:
@@ -231,11 +235,38 @@ def _run(
     owner: str | None,
     epoch: int | None,
 ) -> int:
-    clock = SystemClock()
-    started = clock.monotonic()
     for error in project.errors:
         context.output.error(error)
     chosen = select_tasks(project, tasks)
+    # A command of an automation, or an agent's, starts no automations itself.
+    is_child = unit is not None or bool(os.environ.get(PARENT))
+    at_work = None if is_child else automations_of(project, context, stopping.stop)
+    with kept_looking(at_work, on=not once):
+        code = _run_tasks(
+            project, chosen, context, stopping, once=once, apply=apply, fail_on=fail_on,
+            unit=unit, owner=owner, epoch=epoch,
+        )  # fmt: skip
+    if once and at_work is not None and not stopping.asked:
+        failed = at_work.carry_out_due()
+        return code or (ExitCode.FAILED if failed else ExitCode.OK)
+    return code
+
+
+def _run_tasks(
+    project: LoadedProject,
+    chosen: Sequence[Task],
+    context: CommandContext,
+    stopping: Stopping,
+    *,
+    once: bool,
+    apply: Literal["policy", "always", "never"],
+    fail_on: Sequence[FailOn],
+    unit: str | None,
+    owner: str | None,
+    epoch: int | None,
+) -> int:
+    clock = SystemClock()
+    started = clock.monotonic()
     mirrors = [task for task in chosen if isinstance(task, ConnectedMirror)]
     if mirrors and len(mirrors) == len(chosen):
         return _run_mirrors(project, mirrors, context, stopping, once=once)
@@ -272,6 +303,9 @@ def _run(
         outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
     if stopping.asked:
         outcome = outcome.without_waiting()
+    elif once:
+        failed = {step.task for step in work if step.name in outcome.failures}
+        record_ends(project, {task.name: task.name not in failed for task in chosen})
     _tell_failures(context, outcome, told=once)
     seconds = clock.monotonic() - started
     _tell_end(context, report, outcome, units=len(work), seconds=seconds)
@@ -309,6 +343,8 @@ def _run_mirrors(
     for failure in failures.values():
         if context.output.is_json or not once:
             context.output.error(failure)
+    if once and not stopping.asked:
+        record_ends(project, {task.name: task.name not in failures for task in tasks})
     seconds = clock.monotonic() - started
     context.output.note(line("done", name, f"{len(tasks)} mirrored in {seconds:.1f} s"))
     data = {"ok": not failures, "failed": sorted(failures), "units": len(tasks)}

@@ -43,6 +43,23 @@ def stop_with_parent(stop: threading.Event, environment: Mapping[str, str]) -> N
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
+def end_with_parent(environment: Mapping[str, str]) -> None:
+    """Send this process SIGTERM when the process that PARENT names is no longer its parent.
+
+    A command of an automation must not outlive the process that logs it.
+    """
+    if not environment.get(PARENT):
+        return
+    gone = threading.Event()
+    stop_with_parent(gone, environment)
+
+    def end() -> None:
+        gone.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end, name="ended with parent", daemon=True).start()
+
+
 class EndedEarly(BaseException):
     """Raised where SIGTERM comes before a command has begun any work.
 

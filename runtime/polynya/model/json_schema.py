@@ -13,6 +13,7 @@ from typing import Any, Final, Union
 
 from pydantic import BaseModel, TypeAdapter
 
+from polynya.model.config.automation import Automation
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.target import Project
 from polynya.model.config.task_kinds import FILE_KINDS
@@ -23,6 +24,7 @@ from polynya.model.connection_kinds import CONNECTION_MODELS
 SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {
     "project.v1.json": (Project,),
     "task.v1.json": tuple(FILE_KINDS.values()),
+    "automation.v1.json": (Automation,),
     "tests.v1.json": (TaskTests,),
     "connection.v1.json": CONNECTION_MODELS,
     "bindings.v1.json": (Bindings,),

@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
+from polynya.model.automations import AUTOMATION_FOLDER
 from polynya.model.bindings import BINDINGS_FOLDER
 from polynya.model.bundle import (
     MAX_BUNDLE_BYTES,
@@ -124,7 +125,8 @@ def project_files(folder: Path) -> Iterator[str]:
     for name in PROJECT_FILES:
         if (folder / name).is_file():
             yield name
-    for below in (TASK_FOLDER, CONNECTION_FOLDER, BINDINGS_FOLDER, TEST_FOLDER):
+    folders = (TASK_FOLDER, AUTOMATION_FOLDER, CONNECTION_FOLDER, BINDINGS_FOLDER, TEST_FOLDER)
+    for below in folders:
         for path in document_files(folder / below):
             yield f"{below}/{path.name}"
     for path in certificate_files(folder / CONNECTION_FOLDER):
@@ -196,7 +198,9 @@ def _content(path: Path, shown_as: str) -> bytes:
 
 
 #: The folders of a project whose files make its configuration.
-_FOLDERS: Final = frozenset({TASK_FOLDER, CONNECTION_FOLDER, BINDINGS_FOLDER, TEST_FOLDER})
+_FOLDERS: Final = frozenset({
+    TASK_FOLDER, AUTOMATION_FOLDER, CONNECTION_FOLDER, BINDINGS_FOLDER, TEST_FOLDER,
+})  # fmt: skip
 POINTER: Final = "pushed.json"
 CURRENT: Final = "current"
 #: Most objects below `current/` that are looked at.

@@ -1,4 +1,4 @@
-"""When loads are due and captures may read: cron lines in UTC, recurrence rules, time windows."""
+"""When something is due: cron lines, recurrence rules, time windows, each on a zone's clock."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
+from cronsim import CronSim
 from dateutil.rrule import rrulestr
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -203,10 +204,7 @@ def _start(line: str) -> datetime:
         )
     zone: tzinfo = UTC
     if match[1]:
-        try:
-            zone = ZoneInfo(match[1])
-        except (ValueError, OSError, LookupError):
-            raise ValueError(f"this machine knows no time zone {shown(match[1])}") from None
+        zone = time_zone(match[1])
     return datetime.strptime(match[2], "%Y%m%dT%H%M%S").replace(tzinfo=zone)
 
 
@@ -362,6 +360,50 @@ def _number(text: str, name: str, least: int, most: int, words: list[str]) -> in
     return number
 
 
+@dataclass(frozen=True, slots=True)
+class ZonedCron:
+    """A cron line on the clock of a time zone, with the rules of Debian's cron (`cronsim`).
+
+    A moment that the clock skips in spring comes right after the gap, and one that comes twice in
+    autumn comes once. A line that names each hour or minute follows real time instead.
+    """
+
+    cron: Cron
+    zone: ZoneInfo
+
+    def __str__(self) -> str:
+        return self.cron.text
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """The first moment of the schedule after another one, in UTC."""
+        fields = _SHORT.get(self.cron.text.lower(), self.cron.text)
+        following = next(CronSim(fields, moment.astimezone(self.zone)), None)
+        return None if following is None else following.astimezone(UTC)
+
+
+def on_clock(schedule: Cron | Recurrence, zone: str) -> ZonedCron | Recurrence:
+    """A schedule on the clock of a zone; a rule whose `DTSTART` has a zone keeps that one.
+
+    Raises ValueError when the machine does not know the zone.
+    """
+    known = time_zone(zone)
+    if isinstance(schedule, Cron):
+        return ZonedCron(schedule, known)
+    if schedule.start is not _ANCHOR:
+        return schedule
+    return parse_recurrence(
+        f"DTSTART;TZID={zone}:{_ANCHOR:%Y%m%dT%H%M%S} RRULE:{schedule.rule.removeprefix('RRULE:')}"
+    )
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """The zone of a name such as `Europe/Berlin`; raises ValueError when it is unknown."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        raise ValueError(f"this machine knows no time zone {shown(name)}") from None
+
+
 #: Anything that has moments.
 Schedules: TypeAlias = Cron | Recurrence | EitherSchedule
 
@@ -389,4 +431,22 @@ Schedule: TypeAlias = Annotated[
     WithJsonSchema(
         {"type": "string", "examples": ["30 2 * * *", "@hourly", "FREQ=WEEKLY;BYDAY=MO;BYHOUR=2"]}
     ),
+]
+
+
+def _zone_name(value: object) -> str:
+    try:
+        time_zone(str(value))
+    except ValueError as error:
+        fix = "write a name of the IANA database: `Europe/Berlin`, `UTC`"
+        raise PydanticCustomError(
+            "polynya_value", "{message}", {"message": str(error), "fix": fix}
+        ) from None
+    return str(value)
+
+
+TimeZone: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_zone_name),
+    WithJsonSchema({"type": "string", "examples": ["Europe/Berlin", "UTC"]}),
 ]

@@ -35,6 +35,7 @@ from polynya.model.config.engines import (
 )
 from polynya.model.config.fields import ClusterName, Duration, Frozen, Name
 from polynya.model.config.rules import TransformationRule
+from polynya.model.config.schedule import TimeZone
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import CONTRADICTING_SETTINGS, NO_SUCH_TARGET
@@ -163,6 +164,10 @@ class Project(Frozen):
     defaults: DatasetSettings = Field(
         default_factory=DatasetSettings,
         description="Settings of all datasets; a task's `defaults` win.",
+    )
+    time_zone: TimeZone | None = Field(
+        default=None,
+        description="Clock of schedules of automations that name none, such as `Europe/Berlin`.",
     )
     rules: tuple[TransformationRule, ...] = Field(
         default=(),

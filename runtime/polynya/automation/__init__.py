@@ -1,0 +1,1 @@
+"""Automations: triggers that are due, runs of actions, and the log of both."""

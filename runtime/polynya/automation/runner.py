@@ -1,0 +1,367 @@
+"""Automations at work: a look at all triggers, and runs of actions with their log.
+
+A run begins with a conditional write of the automation's state, so it begins once, whichever
+process was faster. Its process renews its sign of life by the same writes; one that finds its run
+taken away stops. A process that dies leaves the run and its log, and the next look of any process
+closes both and reports them. Nothing of a run is done a second time.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from polynya.automation.commands import ActionEnd, Commands, arguments_of
+from polynya.automation.due import DueDecision, DueMoment, TriggerFacts, decide
+from polynya.automation.state import (
+    SILENT,
+    AutomationState,
+    AutomationStore,
+    RunLog,
+    RunningRun,
+    StepLog,
+    run_id,
+)
+from polynya.engine.errors import as_polynya
+from polynya.model.automations import LoadedAutomation
+from polynya.model.config.automation import (
+    Action,
+    Automation,
+    FileTrigger,
+    OverdueTrigger,
+    TaskTrigger,
+)
+from polynya.model.error_catalogue.automations import AUTOMATION_BUSY
+from polynya.model.errors import PolynyaError
+from polynya.store.clock import Clock
+from polynya.store.object_store import ObjectStore
+
+_ALIVE: Final = timedelta(seconds=20)
+_LOOK_SECONDS: Final = 5.0
+_LONGEST_PAUSE: Final = timedelta(minutes=15)
+#: Files of a glob that are looked at.
+_MOST_FILES: Final = 10_000
+
+Tell = Callable[[RunLog], None]
+
+
+class AutomationRunner:
+    """The automations of a project in one process.
+
+    Args:
+        automations: all of them.
+        store: their files.
+        landing: the landing zone, for triggers of files.
+        directory: the project folder.
+        commands: carries actions out.
+        clock: of everything.
+        tell: takes each run that ended.
+        stop: ends runs under way when it is set.
+    """
+
+    def __init__(
+        self,
+        *,
+        automations: Sequence[LoadedAutomation],
+        store: AutomationStore,
+        landing: ObjectStore,
+        directory: Path,
+        commands: Commands,
+        clock: Clock,
+        tell: Tell,
+        stop: threading.Event,
+    ) -> None:
+        self._automations = {one.settings.name: one for one in automations}
+        self._store, self._landing, self._directory = store, landing, directory
+        self._commands, self._clock, self._tell, self._stop = commands, clock, tell, stop
+        self._by = f"{socket.gethostname()}:{os.getpid()}"
+
+    def carry_out_due(self, failed: Callable[[PolynyaError], None]) -> bool:
+        """Carry out everything that is due now, one run after the other.
+
+        Returns whether a run failed.
+        """
+        ended: list[str] = []
+        for name, one in self._automations.items():
+            try:
+                while not self._stop.is_set() and (run := self._look_at(one)) is not None:
+                    ended.append(self.carry_out(name, run).state)
+            except (PolynyaError, OSError) as error:
+                failed(as_polynya(error))
+        return any(state != "success" for state in ended)
+
+    def keep_looking(self, failed: Callable[[PolynyaError], None]) -> None:
+        """Look every few seconds until `stop` is set; each run works on a thread of its own."""
+        told: set[str] = set()
+        at_work: list[threading.Thread] = []
+        while not self._stop.is_set():
+            at_work = [thread for thread in at_work if thread.is_alive()]
+            for name, one in self._automations.items():
+                try:
+                    run = self._look_at(one)
+                except (PolynyaError, OSError) as error:
+                    if str(error) not in told:
+                        told.add(str(error))
+                        failed(as_polynya(error))
+                    continue
+                if run is not None:
+                    work = partial(self._guarded, name, run, failed)
+                    thread = threading.Thread(target=work, name=f"automation {name}")
+                    thread.start()
+                    at_work.append(thread)
+            self._stop.wait(_LOOK_SECONDS)
+        for thread in at_work:
+            thread.join()
+
+    def _guarded(self, name: str, run: RunningRun, failed: Callable[[PolynyaError], None]) -> None:
+        try:
+            self.carry_out(name, run)
+        except (PolynyaError, OSError) as error:
+            failed(as_polynya(error))
+
+    def begin_by_hand(self, name: str, why: str) -> RunningRun:
+        """Begin a run that an operator wants; raises ConflictError POLYNYA-AUT-005 during one."""
+        now = self._clock.now()
+        run = self._run_of(DueMoment(now, why), now)
+
+        def begin(state: AutomationState) -> AutomationState:
+            kept = self._without_dead(name, state, now)
+            if kept.running is not None:
+                raise AUTOMATION_BUSY(where=name, run=kept.running.id, name=name)
+            return kept.model_copy(update={"running": run, "cancel": False})
+
+        self._store.change(name, begin)
+        return run
+
+    def _look_at(self, automation: LoadedAutomation) -> RunningRun | None:
+        """Take note of what triggers an automation; its run, when this process begins one."""
+        settings, now = automation.settings, self._clock.now()
+        facts = self._facts(automation)
+        begun: RunningRun | None = None
+        left_out: tuple[DueMoment, ...] = ()
+
+        def look(state: AutomationState) -> AutomationState:
+            nonlocal begun, left_out
+            begun, left_out = None, ()
+            state = self._without_dead(settings.name, state, now)
+            decision = decide(automation, state.memory, facts, now)
+            state = state.model_copy(update={"memory": dict(decision.memory)})
+            if state.paused is not None or not settings.enabled:
+                return state
+            state, left_out = _with_due(settings, state, decision)
+            if state.running is None and state.waiting:
+                begun = self._run_of(state.waiting[0], now)
+                state = state.model_copy(
+                    update={"running": begun, "waiting": state.waiting[1:], "cancel": False}
+                )
+            return state
+
+        self._store.change(settings.name, look)
+        for moment in left_out:
+            self._log_left_out(settings.name, moment, now)
+        return begun
+
+    def _facts(self, automation: LoadedAutomation) -> TriggerFacts:
+        tasks: set[str] = set()
+        globs: set[str] = set()
+        for trigger in automation.settings.triggers:
+            if isinstance(trigger, TaskTrigger):
+                tasks.update(trigger.after)
+            elif isinstance(trigger, OverdueTrigger):
+                tasks.add(trigger.overdue)
+            elif isinstance(trigger, FileTrigger):
+                globs.add(trigger.file)
+        ends = {task: self._store.ends(task) for task in tasks}
+        return TriggerFacts(ends, {glob: self._files(glob) for glob in globs})
+
+    def _files(self, glob: str) -> dict[str, str]:
+        """The files of a glob with what tells one content from another."""
+        fixed = glob[: min((glob.find(c) for c in "*?[" if c in glob), default=len(glob))]
+        listed = self._landing.beginning(fixed)
+        found = (info for info in listed if fnmatchcase(info.path, glob))
+        return {info.path: f"{info.size}.{info.stamp}" for info in islice(found, _MOST_FILES)}
+
+    def _run_of(self, due: DueMoment, now: datetime) -> RunningRun:
+        return RunningRun(
+            id=run_id(now), due=due.at, why=due.why, by=self._by, started=now, alive=now
+        )
+
+    def _without_dead(self, name: str, state: AutomationState, now: datetime) -> AutomationState:
+        """The state without the run of a process that died, whose log is closed and reported."""
+        running = state.running
+        if running is None or now - running.alive <= SILENT:
+            return state
+        closed = self._store.close_dead(name, running, now)
+        if closed is not None:
+            self._tell(closed)
+        return state.model_copy(update={"running": None, "cancel": False})
+
+    def _log_left_out(self, name: str, moment: DueMoment, now: datetime) -> None:
+        log = RunLog(
+            id=f"{run_id(moment.at)}-left-out", automation=name, due=moment.at, why=moment.why,
+            by=self._by, started=now, ended=now, state="left_out",
+        )  # fmt: skip
+        self._store.log(log)
+        self._tell(log)
+
+    def carry_out(self, name: str, run: RunningRun) -> RunLog:
+        """Carry out the actions of a run that this process has begun, and log each step."""
+        settings = self._automations[name].settings
+        log = RunLog(
+            id=run.id, automation=name, due=run.due, why=run.why, by=run.by, started=run.started
+        )
+        self._store.log(log)
+        failures: list[ActionEnd] = []
+        watch = _Watch(self._store, name, run, self._clock, self._stop)
+        for action in settings.actions:
+            log = self._step(log, action, failures, watch)
+            if watch.lost:
+                # Another process has closed the run; its log is the true one.
+                return self._store.run(name, run.id) or log
+        log = self._closed(log, failures, stopped=watch.stopped)
+        self._store.log(log)
+
+        def end(state: AutomationState) -> AutomationState | None:
+            if state.running is None or state.running.id != run.id:
+                return None
+            return state.model_copy(update={"running": None, "cancel": False})
+
+        self._store.change(name, end)
+        self._store.forget(name, self._clock.now())
+        self._tell(log)
+        return log
+
+    def _closed(self, log: RunLog, failures: Sequence[ActionEnd], *, stopped: bool) -> RunLog:
+        state = "cancelled" if stopped else "failure" if failures else "success"
+        last = failures[-1] if failures and not stopped else ActionEnd(success=True)
+        return log.model_copy(
+            update={
+                "ended": self._clock.now(), "state": state, "code": last.code,
+                "message": last.message,
+            }
+        )  # fmt: skip
+
+    def _step(
+        self, log: RunLog, action: Action, failures: list[ActionEnd], watch: _Watch
+    ) -> RunLog:
+        """Carry out one action with its further tries; the log with its step."""
+        arguments = arguments_of(action, self._directory, log.started)
+        step = StepLog(action=_shown(arguments, self._directory), started=self._clock.now())
+        wanted = {"success": not failures, "failure": bool(failures), "always": True}
+        if watch.stopped or not wanted[action.when]:
+            state = "cancelled" if watch.stopped else "skipped"
+            return self._logged(log, step, state=state, ended=step.started)
+        log = self._logged(log, step)
+        end = ActionEnd(success=False, stopped=True)
+        for number in range(1, action.retries + 2):
+            if not watch.renewed():
+                break
+            end = self._commands.run(arguments, action.time_limit, watch.goes_on)
+            step = step.model_copy(update={"tries": number})
+            if end.success or end.stopped or number > action.retries:
+                break
+            pause = min(action.pause * 2 ** min(number - 1, 20), _LONGEST_PAUSE)
+            if not watch.wait(pause):
+                end = ActionEnd(success=False, stopped=True)
+                break
+        if watch.lost:
+            return log
+        if not end.success and not end.stopped:
+            failures.append(end)
+        state = "cancelled" if end.stopped else "success" if end.success else "failure"
+        ended = self._clock.now()
+        rest = log.model_copy(update={"steps": log.steps[:-1]})
+        return self._logged(
+            rest, step, state=state, ended=ended, code=end.code, message=end.message
+        )
+
+    def _logged(self, log: RunLog, step: StepLog, **changes: object) -> RunLog:
+        steps = (*log.steps, step.model_copy(update=changes))
+        log = log.model_copy(update={"steps": steps})
+        self._store.log(log)
+        return log
+
+
+def _with_due(
+    settings: Automation, state: AutomationState, decision: DueDecision
+) -> tuple[AutomationState, tuple[DueMoment, ...]]:
+    """The state with the runs that wait, and the moments that start nothing."""
+    due, left_out = decision.due, decision.left_out
+    if not due:
+        return state, left_out
+    if settings.missed == "all":
+        waiting = (*state.waiting, *due)[-settings.missed_limit :]
+        return state.model_copy(update={"waiting": waiting}), left_out
+    # What several triggers want at the same time is one run.
+    due = (DueMoment(due[-1].at, "; ".join(dict.fromkeys(one.why for one in due))),)
+    if state.running is not None and settings.overlap == "skip":
+        return state, (*left_out, DueMoment(due[0].at, f"{due[0].why}, but a run was under way"))
+    cancel = state.cancel or (state.running is not None and settings.overlap == "cancel")
+    return state.model_copy(update={"waiting": due, "cancel": cancel}), left_out
+
+
+class _Watch:
+    """Whether a run may go on: its process renews its sign of life, and sees a cancel."""
+
+    def __init__(
+        self,
+        store: AutomationStore,
+        name: str,
+        run: RunningRun,
+        clock: Clock,
+        stop: threading.Event,
+    ) -> None:
+        self._store, self._name, self._run, self._clock = store, name, run, clock
+        self._stop, self._renewed = stop, clock.monotonic()
+        self.lost = False
+        self._cancelled = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the run ends before its time."""
+        return self.lost or self._cancelled or self._stop.is_set()
+
+    def goes_on(self) -> bool:
+        """Whether the run may go on; renews the sign of life when it is time to."""
+        if self._clock.monotonic() - self._renewed > _ALIVE.total_seconds():
+            return self.renewed()
+        return not self.stopped
+
+    def renewed(self) -> bool:
+        """Renew the sign of life; False when the run is to end."""
+
+        def renew(state: AutomationState) -> AutomationState | None:
+            if state.running is None or state.running.id != self._run.id:
+                return None
+            running = state.running.model_copy(update={"alive": self._clock.now()})
+            return state.model_copy(update={"running": running})
+
+        state = self._store.change(self._name, renew)
+        self._renewed = self._clock.monotonic()
+        self.lost = state is None
+        self._cancelled = state is not None and state.cancel
+        return not self.stopped
+
+    def wait(self, pause: timedelta) -> bool:
+        """Wait before a further try; False when the run is to end."""
+        end = self._clock.monotonic() + pause.total_seconds()
+        while self._clock.monotonic() < end:
+            if not self.goes_on():
+                return False
+            self._clock.sleep(min(1.0, pause.total_seconds()))
+        return True
+
+
+def _shown(arguments: Sequence[str], directory: Path) -> str:
+    """A command as a user would type it in the project folder."""
+    folder = f"{directory}/"
+    words = ["." if one == str(directory) else one.removeprefix(folder) for one in arguments]
+    return " ".join(("polynya", *words))
