@@ -249,6 +249,20 @@ class Backlog:
                 for name, one in figures.items()
             }
 
+    def ages(self, now: float) -> dict[str, float]:
+        """For how many seconds the oldest change of each dataset, stream, capture or mirror waits.
+
+        By their names as events have them.
+        """
+        with self._lock:
+            waiting = {
+                name: max(now - min((at for _, at in one.files.values()), default=now), 0.0)
+                for name, one in self._subjects.items()
+            }
+            waiting |= {name: one.behind_seconds(now) for name, one in self._streams.items()}
+        waiting |= {name: one.lag_seconds for name, one in self.captures(now).items()}
+        return waiting | {name: one.behind_seconds for name, one in self.mirrors(now).items()}
+
     def resume(self, now: float) -> None:
         """The job continues; the time since its last listing was not spent on its work."""
         with self._lock:
