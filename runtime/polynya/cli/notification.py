@@ -50,7 +50,7 @@ def list_(*, context: Context) -> None:
 
     project, now = context.load(tolerant=True), SystemClock().now()
     for route in routes_of(project.notifications):
-        data = {"route": route.id, "file": route.file, "rule": route.rule,
+        data: dict[str, object] = {"route": route.id, "file": route.file, "rule": route.rule,
                 "channel": route.channel, "causes": list(route.settings.causes) or None,
                 "severity": route.settings.severity}  # fmt: skip
         causes = ", ".join(route.settings.causes) or "all causes"

@@ -107,19 +107,15 @@ def _problems(settings: Notification) -> Iterator[Problem]:
             message = "`remind_every` is shorter than `at_most_every`"
             fix = "give it at least that time"
             yield Problem(("rules", name, "remind_every"), WRONG_VALUE(message, fix=fix))
-    for name, channel in settings.channels.items():
-        path = ("channels", name)
-        if isinstance(channel, WebhookChannel):
-            parts = urlsplit(channel.url)
-            if "${" in channel.url:
+    for key, one in settings.channels.items():
+        path = ("channels", key)
+        if isinstance(one, WebhookChannel):
+            parts = urlsplit(one.url)
+            if "${" in one.url:
                 message = "the address of a webhook cannot be a secret"
                 fix = "write the address, and put the secret into `secret` or `token`"
                 yield Problem((*path, "url"), WRONG_VALUE(message, fix=fix))
-            elif (
-                parts.scheme != "https"
-                and not is_loopback(channel.url)
-                and not channel.allow_unencrypted
-            ):
+            elif parts.scheme != "https" and not is_loopback(one.url) and not one.allow_unencrypted:
                 yield Problem(
                     (*path, "url"),
                     NOTIFICATION_UNPROTECTED(
@@ -127,8 +123,8 @@ def _problems(settings: Notification) -> Iterator[Problem]:
                         fix="write `https://`, or set `allow_unencrypted: true`",
                     ),
                 )
-        if isinstance(channel, MailChannel):
-            yield from _of_mail(path, channel)
+        if isinstance(one, MailChannel):
+            yield from _of_mail(path, one)
 
 
 def _of_mail(path: NodePath, channel: MailChannel) -> Iterator[Problem]:

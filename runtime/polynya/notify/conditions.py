@@ -174,7 +174,8 @@ def after_round(
 ) -> Conditions:
     """The conditions after a round of a unit that ended with an error, or without one.
 
-    A unit that is called like its task stands for all datasets of that task. A unit that waits for another process (ConflictError) has not failed.
+    A unit that is called like its task stands for all datasets of that task. A unit that waits for
+    another process (ConflictError) has not failed.
     """
     if error is None:
         return _without(conditions, _unit_keys(conditions, name, task if name == task else None))

@@ -138,7 +138,7 @@ def _decide(
 ) -> Decision:
     rule = route.settings
     due = [*_of_holding(rule, facts, told, now), *_of_ended(rule, facts, told)]
-    forgotten = ()
+    forgotten: tuple[Key, ...] = ()
     if not rule.resolved:
         forgotten = tuple(one.condition.key for one in due if one.kind == "resolved")
         due = [one for one in due if one.kind != "resolved"]

@@ -71,6 +71,8 @@ EVERY_SECONDS: Final = 5.0
 LAST_SECONDS: Final = 20.0
 #: A unit that has worked for so long has looked for what waits for it.
 _FIRST_LOOK: Final = timedelta(minutes=1)
+#: Facts that are kept until the memory was read.
+_MOST_EARLY: Final = 10_000
 
 #: Makes what sends through a channel; see `channels.sender`.
 SenderOf = Callable[[str, Any, AwsAccess], Send]
@@ -91,6 +93,8 @@ class _Seen:
 
     conditions: Conditions = field(default_factory=dict)
     lags: dict[str, Lag] = field(default_factory=dict)
+    #: Facts from before the memory was read; None since then.
+    early: list[Callable[[Conditions], Conditions]] | None = field(default_factory=list)
 
 
 class Notifier:
@@ -141,7 +145,8 @@ class Notifier:
             (name, name) for name in tasks or ()
         )
         self._read: frozenset[tuple[str | None, str]] = frozenset()
-        self._stop, self._thread = threading.Event(), None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
         self._notifications: tuple[LoadedNotification, ...] = ()
         self.configure(project)
 
@@ -171,21 +176,22 @@ class Notifier:
 
     def take(self, event: Event) -> None:
         """Learn of an event, from any thread."""
-        if not self._routes:
-            return
-        now = self._clock.now()
-        with self._lock:
-            self._seen.conditions = after_event(self._seen.conditions, event, now, self.task_of)
+        now, task_of = self._clock.now(), self.task_of
+        self._learn(lambda before: after_event(before, event, now, task_of))
 
     def ended(self, name: str, task: str, error: PolynyaError | None) -> None:
         """Learn how a round of a unit ended, from any thread."""
+        now = self._clock.now()
+        self._learn(lambda before: after_round(before, name=name, task=task, error=error, at=now))
+
+    def _learn(self, change: Callable[[Conditions], Conditions]) -> None:
+        """Take a fact. Until the memory was read it is kept, to be applied to that, too."""
         if not self._routes:
             return
-        now = self._clock.now()
         with self._lock:
-            self._seen.conditions = after_round(
-                self._seen.conditions, name=name, task=task, error=error, at=now
-            )
+            self._seen.conditions = change(self._seen.conditions)
+            if self._seen.early is not None and len(self._seen.early) < _MOST_EARLY:
+                self._seen.early.append(change)
 
     def put(self, report: Mapping[str, Any]) -> str | None:
         """Learn from a report of this node; an outlet of the agent, which never fails."""
@@ -205,8 +211,8 @@ class Notifier:
             for task, name in own
             if (seconds := self._behind((task, name), jobs[task, name], report["at"])) is not None
         }
+        self._learn(lambda before: after_report(before, report, report["at"]))
         with self._lock:
-            self._seen.conditions = after_report(self._seen.conditions, report, report["at"])
             self._seen.lags = lags
             self._units = units
         return None
@@ -296,7 +302,12 @@ class Notifier:
                 return
             with self._lock:
                 # What this process has seen by itself is newer.
-                self._seen.conditions = {**conditions, **self._seen.conditions}
+                known: Conditions = {**conditions, **self._seen.conditions}
+                if self._seen.early is not None:
+                    known = conditions
+                    for change in self._seen.early:
+                        known = change(known)
+                self._seen.conditions, self._seen.early = known, None
             self._memory = merged(self._memory, memory)
         if gone := self._read - units:
             self._leave(gone, units)
@@ -442,7 +453,7 @@ def _seconds_behind(job: Mapping[str, Any]) -> float:
     streams = [one["behind_seconds"] for one in job["streams"].values()]
     captures = [one["lag_seconds"] for one in job["captures"].values()]
     mirrors = [one["behind_seconds"] for one in job["mirrors"].values()]
-    return max([job["lag_seconds"], *streams, *captures, *mirrors])
+    return float(max([job["lag_seconds"], *streams, *captures, *mirrors]))
 
 
 def _tasks_by_table(project: LoadedProject) -> TaskOf:

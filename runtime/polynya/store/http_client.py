@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -137,6 +138,10 @@ class _Guarded(HTTPConnection):
         timer.start()
         try:
             response = super().getresponse()
+        except (HTTPException, OSError):
+            if ended.is_set():
+                raise TimeoutError from None
+            raise
         finally:
             timer.cancel()
         if ended.is_set():
