@@ -20,7 +20,7 @@ from polynya.model.errors import PolynyaError
 from polynya.notify.channels import sender, why_refused
 from polynya.notify.conditions import Condition, Key
 from polynya.notify.decide import Notice, Route
-from polynya.notify.message import Message, message_of
+from polynya.notify.message import NotificationMessage, message_of
 from tests.aws import REGION, aws_server, client
 from tests.notify.post_office import post_office
 from tests.streams.kafka.certificates import Authority
@@ -31,7 +31,7 @@ SECRET = "s3cr3t"
 HOSTILE = "crm.users\r\nBcc: a@b.c\u202e<!channel>@everyone"
 
 
-def a_message(name: str = "crm.users", notices: int = 1) -> Message:
+def a_message(name: str = "crm.users", notices: int = 1) -> NotificationMessage:
     """A message about datasets that failed."""
     conditions = [
         Condition(
@@ -45,7 +45,11 @@ def a_message(name: str = "crm.users", notices: int = 1) -> Message:
     return message_of(route, found, {}, project="shop", target="prod", now=NOW)
 
 
-def send(channel: dict[str, Any], message: Message | None = None, access: AwsAccess | None = None):
+def send(
+    channel: dict[str, Any],
+    message: NotificationMessage | None = None,
+    access: AwsAccess | None = None,
+):
     """Send a message through a channel, as its file would have it."""
     settings: Any = TypeAdapter(Channel).validate_python(channel)
     sender("oncall.ops", settings, access or AwsAccess())(message or a_message(), NOW)

@@ -16,9 +16,9 @@ from polynya.notify import decide as decisions
 from polynya.notify.conditions import Condition, Key
 from polynya.notify.decide import (
     ATTEMPTS,
-    Decision,
     Facts,
-    Lag,
+    NotificationDecision,
+    ObjectLag,
     Route,
     RouteState,
     Told,
@@ -64,10 +64,12 @@ class Teller:
             self.state = after_delivery(self.state, why=None, now=now)
         return [f"{one.kind} {one.condition.key.name}" for one in decision.notices]
 
-    def decision(self, now: datetime, *conditions: Condition, **lags: float) -> Decision | None:
+    def decision(
+        self, now: datetime, *conditions: Condition, **lags: float
+    ) -> NotificationDecision | None:
         facts = Facts(
             {one.key: one for one in conditions},
-            {name: Lag("crm", seconds) for name, seconds in lags.items()},
+            {name: ObjectLag("crm", seconds) for name, seconds in lags.items()},
         )
         found = decide(
             [self.route], facts, {self.route.id: self.told}, {self.route.id: self.state}, now

@@ -13,9 +13,9 @@ import pytest
 
 from polynya.model.error_catalogue.notifications import APPRISE_MISSING, NOTIFICATION_NOT_SENT
 from polynya.model.loader import LoadedProject, load_project
-from polynya.notify.decide import ATTEMPTS, Lag
+from polynya.notify.decide import ATTEMPTS, ObjectLag
 from polynya.notify.memory import NotificationStore
-from polynya.notify.message import Message
+from polynya.notify.message import NotificationMessage
 from polynya.notify.notifier import Notifier
 from polynya.observe.engine import BatchCopied, UnitFailed, UnitRecovered
 from polynya.observe.events import Event
@@ -50,7 +50,7 @@ class World:
         self.clock = FakeClock()
         self.objects = MemoryObjectStore()
         self.got: list[str] = []
-        self.messages: list[Message] = []
+        self.messages: list[NotificationMessage] = []
         self.events: list[Event] = []
         self.broken: set[str] = set()
         self.hanging = threading.Event()
@@ -66,7 +66,7 @@ class World:
         )  # fmt: skip
 
     def sender_of(self, name: str, channel: Any, access: Any) -> Callable[..., None]:
-        def send(message: Message, now: datetime) -> None:
+        def send(message: NotificationMessage, now: datetime) -> None:
             if name in self.broken:
                 raise NOTIFICATION_NOT_SENT(channel=name, why="no answer")
             if name == "oncall.hangs":
@@ -254,11 +254,11 @@ def test_nothing_is_read_or_written_without_a_rule(world: World) -> None:
 
 
 def test_a_run_tells_what_waits_for_too_long(world: World) -> None:
-    waiting = {"shop.users": Lag("users", 3600.0)}
+    waiting = {"shop.users": ObjectLag("users", 3600.0)}
     one = world.process(look=lambda: waiting)
 
     assert world.turn(one) == OPENED
-    waiting["shop.users"] = Lag("users", 0.0)
+    waiting["shop.users"] = ObjectLag("users", 0.0)
     assert world.turn(world.process(look=lambda: waiting)) == RESOLVED
 
 

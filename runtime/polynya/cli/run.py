@@ -28,7 +28,7 @@ from polynya.model.errors import PolynyaError, SuspendedError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 from polynya.notify.conditions import TaskOf
-from polynya.notify.decide import Lag
+from polynya.notify.decide import ObjectLag
 from polynya.notify.notifier import Notifier
 from polynya.observe.capture import CaptureLanded
 from polynya.observe.engine import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
@@ -348,10 +348,10 @@ def _run_mirrors(
     return max((failure.exit_code for failure in failures.values()), default=ExitCode.OK)
 
 
-def _lags(backlog: Backlog, clock: Clock, task_of: TaskOf) -> dict[str, Lag]:
+def _lags(backlog: Backlog, clock: Clock, task_of: TaskOf) -> dict[str, ObjectLag]:
     """How far the objects of a run are behind."""
     ages = backlog.ages(clock.monotonic())
-    return {name: Lag(task_of(name), seconds) for name, seconds in ages.items()}
+    return {name: ObjectLag(task_of(name), seconds) for name, seconds in ages.items()}
 
 
 def _load(context: CommandContext, config: str | None, base: Path | None) -> LoadedProject:

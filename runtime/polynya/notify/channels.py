@@ -34,7 +34,7 @@ from polynya.model.error_catalogue.notifications import (
     NOTIFICATION_NOT_SENT,
     NOTIFICATION_REFUSED_ADDRESS,
 )
-from polynya.notify.message import Message
+from polynya.notify.message import NotificationMessage
 from polynya.store.http_client import (
     AnswerTooLargeError,
     ForbiddenAddressError,
@@ -52,7 +52,7 @@ SIGNATURE: Final = "Polynya-Signature"
 DELIVERY: Final = "Polynya-Delivery"
 
 #: Sends a message; raises PolynyaError.
-Send = Callable[[Message, datetime], None]
+Send = Callable[[NotificationMessage, datetime], None]
 
 
 def sender(name: str, channel: Channel, access: AwsAccess) -> Send:
@@ -80,7 +80,7 @@ def _opened(secret: SecretStr) -> str:
 # Mail.
 
 
-def mail_of(channel: MailChannel, message: Message, now: datetime) -> EmailMessage:
+def mail_of(channel: MailChannel, message: NotificationMessage, now: datetime) -> EmailMessage:
     """The mail of a message: plain text, and a note that a program wrote it (RFC 3834)."""
     mail = EmailMessage()
     mail["Subject"] = message.subject
@@ -93,7 +93,9 @@ def mail_of(channel: MailChannel, message: Message, now: datetime) -> EmailMessa
     return mail
 
 
-def _send_mail(name: str, channel: MailChannel, message: Message, now: datetime) -> None:
+def _send_mail(
+    name: str, channel: MailChannel, message: NotificationMessage, now: datetime
+) -> None:
     mail = mail_of(channel, message, now)
     try:
         with _connected(name, channel) as server:
@@ -169,7 +171,9 @@ def signature_of(key: str, at: datetime, body: bytes) -> str:
     return f"t={seconds},v1={signed.hexdigest()}"
 
 
-def _send_webhook(name: str, channel: WebhookChannel, message: Message, now: datetime) -> None:
+def _send_webhook(
+    name: str, channel: WebhookChannel, message: NotificationMessage, now: datetime
+) -> None:
     body = json.dumps(message.body, ensure_ascii=True).encode()
     headers = {"Content-Type": "application/json", DELIVERY: message.id}
     if channel.secret is not None:
@@ -221,7 +225,9 @@ def _embedded(found: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 # SNS.
 
 
-def _send_sns(channel: SnsChannel, access: AwsAccess, message: Message, now: datetime) -> None:
+def _send_sns(
+    channel: SnsChannel, access: AwsAccess, message: NotificationMessage, now: datetime
+) -> None:
     del now
     # Start-up time: the AWS SDK.
     from polynya.store.aws.sns import publish
@@ -235,7 +241,9 @@ def _send_sns(channel: SnsChannel, access: AwsAccess, message: Message, now: dat
 _OBEYED: Final = str.maketrans({"<": "(", ">": ")", "@": "(at)", "[": "(", "]": ")", "`": "'"})
 
 
-def _send_apprise(name: str, channel: AppriseChannel, message: Message, now: datetime) -> None:
+def _send_apprise(
+    name: str, channel: AppriseChannel, message: NotificationMessage, now: datetime
+) -> None:
     del now
     try:
         # Start-up time, and an extra.

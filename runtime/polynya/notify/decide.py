@@ -40,7 +40,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Lag:
+class ObjectLag:
     """For how long the oldest change of an object has waited, in seconds."""
 
     task: str | None
@@ -55,7 +55,7 @@ class Facts:
     """
 
     conditions: Conditions
-    lags: Mapping[str, Lag] = field(default_factory=dict)
+    lags: Mapping[str, ObjectLag] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class NotificationDecision:
     """What is due on a route.
 
     `notices` are sent now; `waiting` are due and wait for `until`, for `reason`; `forgotten` are no
@@ -124,7 +124,7 @@ def decide(
     memory: Memory,
     states: Mapping[str, RouteState],
     now: datetime,
-) -> list[Decision]:
+) -> list[NotificationDecision]:
     """Decide about every route on which something is due."""
     found = (
         _decide(route, facts, memory.get(route.id, {}), states.get(route.id, RouteState()), now)
@@ -135,7 +135,7 @@ def decide(
 
 def _decide(
     route: Route, facts: Facts, told: Mapping[Key, Told], state: RouteState, now: datetime
-) -> Decision:
+) -> NotificationDecision:
     rule = route.settings
     due = [*_of_holding(rule, facts, told, now), *_of_ended(rule, facts, told)]
     forgotten: tuple[Key, ...] = ()
@@ -143,21 +143,21 @@ def _decide(
         forgotten = tuple(one.condition.key for one in due if one.kind == "resolved")
         due = [one for one in due if one.kind != "resolved"]
     if not due:
-        return Decision(route, forgotten=forgotten)
+        return NotificationDecision(route, forgotten=forgotten)
     if state.retry_at is not None and now < state.retry_at:
         reason = f"the channel failed {state.failures} times in a row"
-        return Decision(route, (), tuple(due), forgotten, reason, state.retry_at)
+        return NotificationDecision(route, (), tuple(due), forgotten, reason, state.retry_at)
     last = max((one.at for one in told.values()), default=None)
     sent_at = max((at for at in (state.sent_at, last) if at is not None), default=None)
     if sent_at is not None and now - sent_at < rule.at_most_every:
         until = sent_at + rule.at_most_every
-        return Decision(route, (), tuple(due), forgotten, "`at_most_every`", until)
+        return NotificationDecision(route, (), tuple(due), forgotten, "`at_most_every`", until)
     closes = [at for window in rule.quiet if (at := window.parsed.closes_at(now)) is not None]
     if not closes:
-        return Decision(route, tuple(due), (), forgotten)
+        return NotificationDecision(route, tuple(due), (), forgotten)
     urgent = tuple(one for one in due if at_least(one.condition.severity, rule.breaks_quiet))
     waiting = tuple(one for one in due if one not in urgent)
-    return Decision(route, urgent, waiting, forgotten, "quiet hours", max(closes))
+    return NotificationDecision(route, urgent, waiting, forgotten, "quiet hours", max(closes))
 
 
 def _of_holding(
@@ -193,7 +193,7 @@ def _takes(rule: NotificationRule, one: Condition) -> bool:
     return rule.takes(cause=one.key.cause, severity=one.severity, task=one.task, name=one.key.name)
 
 
-def _stale(name: str, lag: Lag, now: datetime) -> Condition:
+def _stale(name: str, lag: ObjectLag, now: datetime) -> Condition:
     since = now - timedelta(seconds=lag.seconds)
     title = "changes wait for longer than the rule allows"
     return Condition(
@@ -213,7 +213,9 @@ def _of_ended(rule: NotificationRule, facts: Facts, told: Mapping[Key, Told]) ->
             yield Notice("resolved", before.condition, "it is over")
 
 
-def after_sent(told: Mapping[Key, Told], decision: Decision, now: datetime) -> dict[Key, Told]:
+def after_sent(
+    told: Mapping[Key, Told], decision: NotificationDecision, now: datetime
+) -> dict[Key, Told]:
     """What a route was told after the notices of a decision were delivered, or given up."""
     after = {key: one for key, one in told.items() if key not in decision.forgotten}
     for notice in decision.notices:

@@ -29,7 +29,7 @@ _WORDS: Final[Mapping[str, str]] = {"opened": "", "reminder": "still: ", "resolv
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class NotificationMessage:
     """What a channel sends. `id` is the same for each attempt to deliver it."""
 
     id: str
@@ -58,7 +58,7 @@ def message_of(
     project: str,
     target: str,
     now: datetime,
-) -> Message:
+) -> NotificationMessage:
     """The message of a route; `notices` is not empty."""
     ranked = sorted(
         notices,
@@ -77,7 +77,7 @@ def message_of(
     is_over = all(one.kind == "resolved" for one in notices)
     severity = ranked[0].condition.severity
     id_ = _identity(route, ranked, told)
-    return Message(
+    return NotificationMessage(
         id=id_,
         subject=_subject(ranked, project),
         text="\n".join(lines),
@@ -98,7 +98,7 @@ def message_of(
     )
 
 
-def test_message(route: Route, *, project: str, target: str, now: datetime) -> Message:
+def test_message(route: Route, *, project: str, target: str, now: datetime) -> NotificationMessage:
     """A message that tells nothing, to try a channel."""
     id_ = hashlib.sha256(f"{route.id} {now.isoformat()}".encode()).hexdigest()[:32]
     text = (
@@ -112,7 +112,7 @@ def test_message(route: Route, *, project: str, target: str, now: datetime) -> M
         "test": True,
     }  # fmt: skip
     subject = f"[polynya {plain(project, 40)}] test"
-    return Message(id_, subject, text, "warning", is_over=False, body=body)
+    return NotificationMessage(id_, subject, text, "warning", is_over=False, body=body)
 
 
 def _identity(route: Route, notices: list[Notice], told: Mapping[Any, Told]) -> str:

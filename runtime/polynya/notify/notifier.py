@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,10 +39,9 @@ from polynya.notify.conditions import (
     speaks,
 )
 from polynya.notify.decide import (
-    ATTEMPTS,
-    Decision,
     Facts,
-    Lag,
+    NotificationDecision,
+    ObjectLag,
     Route,
     RouteState,
     Told,
@@ -52,7 +52,7 @@ from polynya.notify.decide import (
     routes_of,
 )
 from polynya.notify.memory import NotificationStore, merged
-from polynya.notify.message import message_of
+from polynya.notify.message import MOST_NOTICES, message_of
 from polynya.observe.events import Event, EventSink
 from polynya.observe.notifications import (
     NotificationFailed,
@@ -82,7 +82,7 @@ SenderOf = Callable[[str, Any, AwsAccess], Send]
 class _Delivery:
     """A message on its way: what it is about, and how it ended."""
 
-    decision: Decision
+    decision: NotificationDecision
     thread: threading.Thread
     error: PolynyaError | None = None
 
@@ -92,7 +92,7 @@ class _Seen:
     """What the process has seen; changed under a lock."""
 
     conditions: Conditions = field(default_factory=dict)
-    lags: dict[str, Lag] = field(default_factory=dict)
+    lags: dict[str, ObjectLag] = field(default_factory=dict)
     #: Facts from before the memory was read; None since then.
     early: list[Callable[[Conditions], Conditions]] | None = field(default_factory=list)
 
@@ -120,7 +120,7 @@ class Notifier:
         tell: EventSink,
         name: str,
         tasks: Iterable[str] | None = None,
-        look: Callable[[], Mapping[str, Lag]] | None = None,
+        look: Callable[[], Mapping[str, ObjectLag]] | None = None,
         store: NotificationStore | None = None,
         task_of: TaskOf | None = None,
         sender_of: SenderOf = sender,
@@ -207,7 +207,7 @@ class Notifier:
         if speaks(report):
             units |= {(None, "")}
         lags = {
-            name: Lag(task, seconds)
+            name: ObjectLag(task, seconds)
             for task, name in own
             if (seconds := self._behind((task, name), jobs[task, name], report["at"])) is not None
         }
@@ -257,7 +257,7 @@ class Notifier:
             self.turn()
             self._stop.wait(EVERY_SECONDS)
 
-    def turn(self) -> list[Decision]:
+    def turn(self) -> list[NotificationDecision]:
         """Decide once, and begin the deliveries; returns what was decided."""
         try:
             return self._turn()
@@ -265,7 +265,7 @@ class Notifier:
             self._trouble("turn", as_polynya(error))
             return []
 
-    def _turn(self) -> list[Decision]:
+    def _turn(self) -> list[NotificationDecision]:
         self._collect()
         if not self.is_needed:
             return []
@@ -362,7 +362,7 @@ class Notifier:
             self._reported[what] = str(error)
             self._tell(NotificationMemoryFailed(subject=self._name, error=error))
 
-    def _deliver(self, decision: Decision, now: datetime) -> None:
+    def _deliver(self, decision: NotificationDecision, now: datetime) -> None:
         route = decision.route
         name = f"{route.file}.{route.channel}"
         message = message_of(
@@ -398,7 +398,7 @@ class Notifier:
                 del self._deliveries[id_]
                 self._delivered(delivery.decision, delivery.error)
 
-    def _delivered(self, decision: Decision, error: PolynyaError | None) -> None:
+    def _delivered(self, decision: NotificationDecision, error: PolynyaError | None) -> None:
         route, now = decision.route, self._clock.now()
         before = self._states.get(route.id, RouteState())
         why = None if error is None else f"{error.code}: {error.why or error.message}"
@@ -406,24 +406,16 @@ class Notifier:
         told = self._memory.get(route.id, {})
         if error is None:
             self._memory[route.id] = after_sent(told, decision, now)
-            kinds = [notice.kind for notice in decision.notices]
-            self._tell(
-                NotificationSent(
-                    subject=route.id,
-                    opened=kinds.count("opened"),
-                    reminders=kinds.count("reminder"),
-                    resolved=kinds.count("resolved"),
-                )
-            )
+            kinds = Counter(notice.kind for notice in decision.notices)
+            self._tell(NotificationSent(subject=route.id, notices=dict(sorted(kinds.items()))))
         else:
             if before.why != why:
                 self._tell(NotificationFailed(subject=route.id, error=error))
             if is_given_up(state):
                 # It would keep what happens from then on from being told.
                 self._memory[route.id] = after_sent(told, decision, now)
-                lost = NotificationGivenUp(
-                    subject=route.id, notices=len(decision.notices), attempts=ATTEMPTS
-                )
+                names = tuple(notice.condition.key.name for notice in decision.notices)
+                lost = NotificationGivenUp(subject=route.id, names=names[:MOST_NOTICES])
                 self._tell(lost)
         if before.failures or state.failures or route.id not in self._shown:
             self._show(route, state, now)

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from polynya.observe.events import ErrorEvent, Event, Level, counted
+from polynya.observe.events import ErrorEvent, Event, Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationSent(Event):
-    """A channel took a message; its subject is `FILE.RULE.CHANNEL`."""
+    """A channel took a message; its subject is `FILE.RULE.CHANNEL`.
+
+    `notices` counts what it told: `opened`, `reminder`, `resolved`.
+    """
 
     type: ClassVar[str] = "notification.sent"
     verb: ClassVar[str] = "notified"
     template: ClassVar[str] = "{notice_count}"
     default_level: ClassVar[Level] = Level.DETAIL
-    opened: int
-    reminders: int
-    resolved: int
+    notices: Mapping[str, int]
 
     @property
     def notice_count(self) -> str:
-        """`2 new, 1 still, 3 resolved`."""
-        parts = [(self.opened, "new"), (self.reminders, "still"), (self.resolved, "resolved")]
-        return ", ".join(f"{number} {word}" for number, word in parts if number)
+        """`2 opened, 1 reminder, 3 resolved`."""
+        return ", ".join(f"{number} {word}" for word, number in self.notices.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +38,20 @@ class NotificationFailed(ErrorEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationGivenUp(Event):
-    """A message was tried as often as it may be, and is not sent any more."""
+    """A message was tried as often as it may be, and is not sent any more.
+
+    `names` are the first objects that it was about.
+    """
 
     type: ClassVar[str] = "notification.given_up"
-    template: ClassVar[str] = "{lost} not told after {attempts} attempts"
+    template: ClassVar[str] = "a message is given up: {first}"
     default_level: ClassVar[Level] = Level.WARNING
-    notices: int
-    attempts: int
+    names: tuple[str, ...]
 
     @property
-    def lost(self) -> str:
-        """`3 conditions`."""
-        return counted(self.notices, "condition")
+    def first(self) -> str:
+        """The objects in one text."""
+        return ", ".join(self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
