@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polynya.model.errors import DependencyError
-from polynya.observe import notifications
+from polynya.observe import maintenance, notifications
 from polynya.observe.events import Event, Level
 
 ROUTE = "oncall.urgent.mail"
@@ -41,5 +41,11 @@ OF_NOTIFICATIONS: list[tuple[Event, Level, str, dict[str, Any]]] = [
         Level.WARNING,
         f"n1: what was told cannot be kept: {_SAID}",
         {"subject": "n1", **_ERROR},
+    ),
+    (
+        maintenance.LatencyFailed(subject="shop", error=REFUSED),
+        Level.WARNING,
+        f"shop: latencies are not written: {_SAID}",
+        {"subject": "shop", **_ERROR},
     ),
 ]

@@ -89,6 +89,7 @@ COMMANDS: Final = (
     _command("dbt", "dbt:app", "The live views as sources of a dbt project."),
     _command("shell", "query:shell", "Answer SQL over the live views, interactively."),
     _command("status", "status:status", "Show freshness, backlog and health."),
+    _command("latency", "latency:latency", "How long changes took, over time."),
     _command("history", "history:history", "Show every event and version of one record."),
     _command("quarantine", "quarantine:app", "Rejected records: list, show, replay."),
     _command("rules", "rules:app", "Rules over columns: which did what, and why."),

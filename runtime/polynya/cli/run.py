@@ -258,12 +258,18 @@ def _run(
         tasks=[task.name for task in chosen],
     )
 
+    # Start-up time: PyIceberg.
+    from polynya.engine.latency import LatencyRecorder
+
+    latencies = LatencyRecorder(project, clock=clock, tell=context.output.event)
+
     def tell(event: Event) -> None:
         report.take(event)
         notifier.take(event)
+        latencies.take(event)
         context.output.event(event)
 
-    with context.output.live(), notifier.running():
+    with context.output.live(), notifier.running(), latencies.running():
         # Spark takes seconds, on a busy machine a minute: the user should see that it starts.
         names = tuple(task.name for task in chosen)
         tell(RunStarted(subject=name, target=project.target.name, tasks=names))

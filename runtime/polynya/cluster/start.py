@@ -27,6 +27,7 @@ from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.collaborators import start_engine
 from polynya.engine.errors import as_polynya
+from polynya.engine.latency import LatencyRecorder
 from polynya.engine.session import fetch_jars
 from polynya.model.error_catalogue.operation import WORK_FOLDER_IN_USE
 from polynya.model.loader import LoadedProject
@@ -94,14 +95,15 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
         reports.append(MetricsOutlet(settings.metrics).put)
 
     notifiers: list[Notifier] = []
+    recorders: list[LatencyRecorder] = []
 
     def observed(event: Event) -> None:
-        for one in notifiers:
+        for one in (*notifiers, *recorders):
             one.take(event)
         tell(event)
 
     def configured(project: LoadedProject) -> None:
-        for one in notifiers:
+        for one in (*notifiers, *recorders):
             one.configure(project)
         if not notifiers:
             made = Notifier(
@@ -113,6 +115,11 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
             notifiers.append(made)
             reports.append(made.put)
             made.start()
+            recorder = LatencyRecorder(
+                project, clock=clock, tell=lambda event: inbox.put(Noticed(event))
+            )
+            recorders.append(recorder)
+            recorder.start()
 
     def workers(project: LoadedProject) -> Workers:
         engine = start_engine(project, long_lived=True)

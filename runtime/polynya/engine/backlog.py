@@ -269,6 +269,13 @@ class Backlog:
             for subject in self._subjects.values():
                 subject.looked_at = now
 
+    def waited(self, subject: str, now: float) -> float | None:
+        """How long the oldest file of a dataset has been known, as it was listed last."""
+        with self._lock:
+            dataset = self._subjects.get(subject)
+            known = [] if dataset is None else [at for _, at in dataset.files.values()]
+            return max(now - min(known), 0.0) if known else None
+
     def seconds_left(self, subject: str) -> float | None:
         """Seconds until a dataset is read, None before its speed was measured."""
         with self._lock:

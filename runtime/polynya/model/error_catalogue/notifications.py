@@ -64,3 +64,14 @@ NOTIFICATION_UNKNOWN: Final = ErrorEntry(
     message="no channel or rule is called {name}",
     page="`polynya notification list` shows all of them, as `FILE.NAME`.",
 )
+LATENCY_NOT_KEPT: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-NTF-007",
+    title="latencies cannot be kept in this catalog",
+    message="latencies cannot be written to a catalog on PostgreSQL",
+    state="they are not kept; data is not affected",
+    fix="remove `latency` from the project, or keep the tables in a catalog on Glue, SQLite or "
+    "behind REST",
+    page="`latency` of a project is written by PyIceberg, without a JVM. It reads a catalog on "
+    "PostgreSQL from a copy, and cannot commit to it.",
+)
