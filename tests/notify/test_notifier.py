@@ -294,6 +294,25 @@ def test_a_unit_that_moves_is_told_by_its_owner_only(world: World) -> None:
     assert world.turn(second) == []
 
 
+def test_a_unit_that_leaves_the_configuration_leaves_nothing_behind(world: World) -> None:
+    one = world.process(tasks=None)
+    one.put(report(world.clock.now(), users="waiting"))
+    assert world.turn(one) == OPENED
+
+    one.put(report(world.clock.now(), orders="running"))
+    assert world.turn(one) == []
+    assert world.objects.objects == {}
+
+
+def test_an_agent_tells_nothing_before_it_knows_its_units(world: World) -> None:
+    world.turn(world.process(), FAILED)
+
+    again = world.process(tasks=None)
+    assert world.turn(again, FAILED) == []
+    again.put(report(world.clock.now(), users="waiting"))
+    assert world.turn(again) == []
+
+
 def test_a_message_holds_no_row_and_no_error_text(world: World) -> None:
     error = APPRISE_MISSING("value row-4711 of column iban", where="row-4711", why="row-4711")
     rejected = BatchCopied(

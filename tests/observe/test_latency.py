@@ -105,7 +105,7 @@ def test_a_series_has_a_step_for_each_time_and_dataset_with_samples() -> None:
     ("window", "step", "percent"), [(60, 1, 50), (5, 10, 50), (60, 5, 0), (60, 5, 101)]
 )
 def test_a_series_that_means_nothing_is_refused(window: int, step: int, percent: int) -> None:
-    with pytest.raises(ValueError, match="percentile|step"):
+    with pytest.raises(ValueError, match=r"percentile|step"):
         latency_series(
             [], now=NOON, window=window * MINUTE, step=step * MINUTE, percentiles=(percent,)
         )

@@ -61,7 +61,7 @@ def list_(*, context: Context) -> None:
         return
     target = project.target
     store = NotificationStore(lambda: store_at(target.warehouse, target.aws))
-    for one in store.open_objects():
+    for one in store.open_objects({task.name for task in project.works}):
         told = sorted({entry.route for entry in one.told})
         for condition in one.conditions:
             data = {

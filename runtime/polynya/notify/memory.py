@@ -211,9 +211,10 @@ class NotificationStore:
                 continue
         return sorted(found, key=lambda one: (one.route, one.sender))
 
-    def open_objects(self) -> list[StoredObject]:
-        """Everything that is open, by task and name."""
-        return sorted(self._objects(), key=lambda one: (one.task or "", one.name))
+    def open_objects(self, tasks: Collection[str]) -> list[StoredObject]:
+        """Everything that is open about these tasks and about no task, by task and name."""
+        found = [one for one in self._objects() if one.task is None or one.task in tasks]
+        return sorted(found, key=lambda one: (one.task or "", one.name))
 
 
 def _path(task: str | None, name: str) -> str:

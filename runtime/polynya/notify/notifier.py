@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from polynya.engine.errors import as_polynya
 from polynya.model.config.aws import AwsAccess
@@ -74,6 +74,8 @@ _FIRST_LOOK: Final = timedelta(minutes=1)
 #: Facts that are kept until the memory was read.
 _MOST_EARLY: Final = 10_000
 
+#: Units by task and name; None and "" for what belongs to no task.
+_Units: TypeAlias = frozenset[tuple[str | None, str]]
 #: Makes what sends through a channel; see `channels.sender`.
 SenderOf = Callable[[str, Any, AwsAccess], Send]
 
@@ -141,10 +143,13 @@ class Notifier:
         self.look = look
         self._running_since: dict[tuple[str, str], datetime] = {}
         self._shown: set[str] = set()
-        self._units: frozenset[tuple[str | None, str]] = frozenset(
-            (name, name) for name in tasks or ()
-        )
-        self._read: frozenset[tuple[str | None, str]] = frozenset()
+        # A run is no node of a cluster: what belongs to no task is its own, too.
+        self._units: _Units | None = None
+        if tasks is not None:
+            self._units = frozenset({*((name, name) for name in tasks), (None, "")})
+        self._known: _Units = frozenset()
+        self._is_unread = False
+        self._read: _Units = frozenset()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._notifications: tuple[LoadedNotification, ...] = ()
@@ -203,7 +208,7 @@ class Notifier:
             for name, job in one["jobs"].items()
         }
         own = {key for key, job in jobs.items() if job["state"] != "elsewhere"}
-        units: frozenset[tuple[str | None, str]] = frozenset(own)
+        units: _Units = frozenset(own)
         if speaks(report):
             units |= {(None, "")}
         lags = {
@@ -214,7 +219,7 @@ class Notifier:
         self._learn(lambda before: after_report(before, report, report["at"]))
         with self._lock:
             self._seen.lags = lags
-            self._units = units
+            self._units, self._known = units, frozenset({*jobs, (None, "")})
         return None
 
     def _behind(self, unit: tuple[str, str], job: Mapping[str, Any], at: datetime) -> float | None:
@@ -267,14 +272,16 @@ class Notifier:
 
     def _turn(self) -> list[NotificationDecision]:
         self._collect()
-        if not self.is_needed:
+        units = self._units
+        if not self.is_needed or units is None:
+            # Before the first report it is not known what was told of the units here.
             return []
-        self._catch_up()
+        self._catch_up(units)
         now, lags = self._clock.now(), self.look() if self.look is not None else {}
         with self._lock:
             self._seen.lags.update(lags)
             self._seen.conditions = expired(self._seen.conditions, now)
-            facts = Facts(self._seen.conditions, dict(self._seen.lags))
+            facts = self._facts()
         self._forget_routes()
         # What begins is kept before it is told: a process that is killed now forgets nothing.
         self._keep()
@@ -290,55 +297,71 @@ class Notifier:
         self._keep()
         return decisions
 
-    def _catch_up(self) -> None:
-        """Read what was told of units that are new here, and leave those that are not any more."""
-        units = self._units
-        if units - self._read:
-            new = units - self._read
-            try:
-                conditions, memory = self._store.read(partial(_is_of, new))
-            except Exception as error:  # noqa: BLE001 - a store may fail in any way
-                self._trouble("memory", as_polynya(error))
-                return
-            with self._lock:
-                # What this process has seen by itself is newer.
-                known: Conditions = {**conditions, **self._seen.conditions}
-                if self._seen.early is not None:
-                    known = conditions
-                    for change in self._seen.early:
-                        known = change(known)
-                self._seen.conditions, self._seen.early = known, None
-            self._memory = merged(self._memory, memory)
-        if gone := self._read - units:
-            self._leave(gone, units)
-        self._read = units
+    def _facts(self) -> Facts:
+        """What is known of the units whose memory was read."""
+        return Facts(
+            {
+                key: one
+                for key, one in self._seen.conditions.items()
+                if _is_of(self._read, one.task, key.name)
+            },
+            {
+                name: lag
+                for name, lag in self._seen.lags.items()
+                if _is_of(self._read, lag.task, name)
+            },
+        )
 
-    def _leave(
-        self,
-        gone: frozenset[tuple[str | None, str]],
-        units: frozenset[tuple[str | None, str]],
-    ) -> None:
-        """Other nodes have these units now: their conditions are not over."""
+    def _catch_up(self, units: _Units) -> None:
+        """Read what was told of units that are new here, and leave those that are not any more.
+
+        While the store does not answer, it is better to tell something again than not at all.
+        """
+        new = units if self._is_unread else units - self._read
+        gone, self._read = self._read - units, units
+        if new:
+            self._remember(new)
+        if gone:
+            self._leave(gone, units)
+
+    def _remember(self, new: _Units) -> None:
+        try:
+            conditions, memory = self._store.read(partial(_is_of, new))
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way
+            self._is_unread = True
+            self._trouble("memory", as_polynya(error))
+            return
+        self._is_unread = False
+        with self._lock:
+            # What this process has seen by itself is newer.
+            known: Conditions = {**conditions, **self._seen.conditions}
+            if self._seen.early is not None:
+                known = conditions
+                for change in self._seen.early:
+                    known = change(known)
+            self._seen.conditions, self._seen.early = known, None
+        self._memory = merged(self._memory, memory)
+
+    def _leave(self, gone: _Units, units: _Units) -> None:
+        """Other nodes have these units now, or the configuration has them no longer.
+
+        The conditions of those that moved are not over; what was told of the others is forgotten.
+        """
 
         def is_gone(task: str | None, name: str) -> bool:
             return _is_of(gone, task, name) and not _is_of(units, task, name)
 
         with self._lock:
-            left = {
-                key: one
-                for key, one in self._seen.conditions.items()
-                if is_gone(one.task, key.name)
-            }
-            self._seen.conditions = {
-                key: one for key, one in self._seen.conditions.items() if key not in left
-            }
-        places = {(one.task, key.name) for key, one in left.items()}
+            conditions = self._seen.conditions
+            left = [key for key, one in conditions.items() if is_gone(one.task, key.name)]
+            self._seen.conditions = {k: one for k, one in conditions.items() if k not in left}
+        places = {(conditions[key].task, key.name) for key in left}
         for route, entries in self._memory.items():
             for key, told in list(entries.items()):
                 if is_gone(told.condition.task, key.name):
                     places.add((told.condition.task, key.name))
                     del self._memory[route][key]
-        self._store.leave(places)
+        self._store.leave({one for one in places if _is_of(self._known, *one)})
 
     def _forget_routes(self) -> None:
         """A route that no file has any more tells nothing."""
@@ -432,12 +455,11 @@ class Notifier:
             self._trouble("memory", as_polynya(error))
 
 
-def _is_of(units: Iterable[tuple[str | None, str]], task: str | None, name: str) -> bool:
+def _is_of(units: _Units, task: str | None, name: str) -> bool:
     """Whether an object belongs to one of some units. One called like its task has all of it."""
-    found = set(units)
     if task is None:
-        return (None, "") in found
-    return (task, name) in found or (task, task) in found
+        return (None, "") in units
+    return (task, name) in units or (task, task) in units
 
 
 def _seconds_behind(job: Mapping[str, Any]) -> float:

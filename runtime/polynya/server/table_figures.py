@@ -137,7 +137,7 @@ def _of_notifications(
     store = NotificationStore(lambda: store_at(target.warehouse, target.aws))
     opened = Counter(
         (condition.cause, condition.severity)
-        for one in store.open_objects()
+        for one in store.open_objects({task.name for task in project.works})
         for condition in one.conditions
     )
     failing: dict[str, int] = {}
