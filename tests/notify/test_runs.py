@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from polynya.cli.commands import run_command_line
-from polynya.lake.spark.api import SparkSession
 from polynya.server.app import app_of
 from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
@@ -22,8 +22,9 @@ SECRET = "row-4711"
 
 
 @pytest.mark.slow
+@pytest.mark.spark
 def test_a_run_tells_of_quarantine_once_and_the_server_publishes_it(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POLYNYA_LOCAL_APIS", "127.0.0.1")
     project = write_project(tmp_path, users=USERS)
@@ -38,10 +39,10 @@ def test_a_run_tells_of_quarantine_once_and_the_server_publishes_it(
         return {}
 
     def call(*words: str) -> list[dict[str, Any]]:
-        capfd.readouterr()
-        run_command_line([*words, "--json", "-p", str(project)])
-        out = capfd.readouterr().out
-        return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        command = [sys.executable, "-m", "polynya", *words, "--json", "-p", str(project)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
     with local_api(taking) as api:
         (project / "notifications").mkdir()

@@ -20,14 +20,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from polynya.engine.errors import as_polynya
 from polynya.model.config.aws import AwsAccess
+from polynya.model.config.notification import Channel
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.notifications import LoadedNotification
-from polynya.notify.channels import Send, sender
 from polynya.notify.conditions import (
     Conditions,
     Key,
@@ -63,6 +63,9 @@ from polynya.observe.notifications import (
 from polynya.store.clock import Clock
 from polynya.store.places import store_at
 
+if TYPE_CHECKING:
+    from polynya.notify.channels import Send
+
 log = logging.getLogger(__name__)
 
 #: Seconds between two decisions.
@@ -77,7 +80,14 @@ _MOST_EARLY: Final = 10_000
 #: Units by task and name; None and "" for what belongs to no task.
 _Units: TypeAlias = frozenset[tuple[str | None, str]]
 #: Makes what sends through a channel; see `channels.sender`.
-SenderOf = Callable[[str, Any, AwsAccess], Send]
+SenderOf: TypeAlias = Callable[[str, Any, AwsAccess], "Send"]
+
+
+def _sender(name: str, channel: Channel, access: AwsAccess) -> Send:
+    # Start-up time: HTTP and mail.
+    from polynya.notify.channels import sender
+
+    return sender(name, channel, access)
 
 
 @dataclass(slots=True)
@@ -125,7 +135,7 @@ class Notifier:
         look: Callable[[], Mapping[str, ObjectLag]] | None = None,
         store: NotificationStore | None = None,
         task_of: TaskOf | None = None,
-        sender_of: SenderOf = sender,
+        sender_of: SenderOf = _sender,
     ) -> None:
         target = project.target
         self._clock, self._tell, self._name = clock, tell, name
