@@ -241,7 +241,9 @@ class StageConfig(Frozen):
         return Calls(
             kinesis=self.stream.enabled or any(each.kinesis for each in streams),
             emr=any(each.emr_serverless or each.jobs.emr_serverless for each in self.clusters),
-            secrets=any(one.secrets for one in (*streams, *mirrors, *told)),
+            secrets=any(one.secrets for one in streams)
+            or any(one.secrets for one in mirrors)
+            or any(one.secrets for one in told),
             redshift=any(each.redshift for each in mirrors),
             topics=any(each.topics for each in told),
         )

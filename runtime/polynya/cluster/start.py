@@ -98,13 +98,17 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
     recorders: list[LatencyRecorder] = []
 
     def observed(event: Event) -> None:
-        for one in (*notifiers, *recorders):
-            one.take(event)
+        for notifying in notifiers:
+            notifying.take(event)
+        for recorder in recorders:
+            recorder.take(event)
         tell(event)
 
     def configured(project: LoadedProject) -> None:
-        for one in (*notifiers, *recorders):
-            one.configure(project)
+        for notifying in notifiers:
+            notifying.configure(project)
+        for recorder in recorders:
+            recorder.configure(project)
         if not notifiers:
             made = Notifier(
                 project,
@@ -115,11 +119,11 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
             notifiers.append(made)
             reports.append(made.put)
             made.start()
-            recorder = LatencyRecorder(
+            measuring = LatencyRecorder(
                 project, clock=clock, tell=lambda event: inbox.put(Noticed(event))
             )
-            recorders.append(recorder)
-            recorder.start()
+            recorders.append(measuring)
+            measuring.start()
 
     def workers(project: LoadedProject) -> Workers:
         engine = start_engine(project, long_lived=True)

@@ -135,7 +135,7 @@ def _of_notifications(
         return {}, {}
     target = project.target
     store = NotificationStore(lambda: store_at(target.warehouse, target.aws))
-    opened = Counter(
+    opened: Counter[tuple[str, str]] = Counter(
         (condition.cause, condition.severity)
         for one in store.open_objects({task.name for task in project.works})
         for condition in one.conditions

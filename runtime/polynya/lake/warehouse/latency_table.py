@@ -125,8 +125,8 @@ class LatencyTable:
         if table is None:
             return []
         recent = And(
-            GreaterThanOrEqual("day", since.astimezone(UTC).date().isoformat()),
-            GreaterThanOrEqual("at", since.isoformat()),
+            GreaterThanOrEqual(term="day", value=since.astimezone(UTC).date().isoformat()),
+            GreaterThanOrEqual(term="at", value=since.isoformat()),
         )
         names = tuple(name for name in _ARROW.names if name != "day")
         rows = table.scan(row_filter=recent, selected_fields=names).to_arrow().to_pylist()
@@ -143,7 +143,7 @@ class LatencyTable:
         try:
             today, oldest = now.astimezone(UTC).date(), (now - keep).astimezone(UTC).date()
             if any(day < oldest for day in _files_by_day(table)):
-                table.delete(LessThan("day", oldest.isoformat()))
+                table.delete(LessThan(term="day", value=oldest.isoformat()))
             many = [
                 day
                 for day, files in sorted(_files_by_day(table).items())
@@ -164,7 +164,7 @@ def _files_by_day(table: Table) -> dict[date, int]:
 
 
 def _join(table: Table, day: date) -> None:
-    of_day = EqualTo("day", day.isoformat())
+    of_day = EqualTo(term="day", value=day.isoformat())
     rows = table.scan(row_filter=of_day).to_arrow()
     table.overwrite(rows.cast(_ARROW), overwrite_filter=of_day)
 

@@ -43,7 +43,7 @@ def _registry(request: Request) -> CollectorRegistry:
     if found is None:
         state = ServerState.of(request)
         found = request.app.state.metrics = CollectorRegistry()
-        found.register(_Tables(TableFiguresCache(state), state))  # type: ignore[arg-type]
+        found.register(_Tables(TableFiguresCache(state), state))
         ProcessCollector(registry=found)
     return found
 
