@@ -34,6 +34,7 @@ from polynya_constructs.nodes.access import (
 from polynya_constructs.nodes.job_services import EmrJobs, GlueJobs, JobServices
 from polynya_constructs.nodes.machine_image import PinnedImage
 from polynya_constructs.nodes.mirroring import RedshiftTarget, grant_mirroring
+from polynya_constructs.nodes.notifying import NotificationTopic, grant_notifying
 from polynya_constructs.nodes.streams import (
     Brokers,
     KinesisSource,
@@ -150,6 +151,7 @@ class ClusterStack(cdk.Stack):
         self._reads_secrets(settings)
         if settings.mirrors:
             self._mirrors(settings.mirrors)
+        self._notifies(settings)
         log_group.grant_write(self.cluster.role)
         boot.grant(self.cluster.role)
         if stage.network_agent:
@@ -309,10 +311,20 @@ class ClusterStack(cdk.Stack):
                 cdk.Annotations.of(self).add_warning_v2(f"polynya:{kind}", said)
 
     def _reads_secrets(self, settings: ClusterSettings) -> None:
-        """Let the nodes read the secrets that their sources and their mirrors name."""
-        users = (*settings.sources, *((settings.mirrors,) if settings.mirrors else ()))
-        secrets = [StreamSecret(**one.model_dump()) for one in _all(s.secrets for s in users)]
+        """Let the nodes read the secrets that sources, mirrors and channels name."""
+        others = (settings.mirrors, settings.notifications)
+        named = [
+            *(one.secrets for one in settings.sources),
+            *(one.secrets for one in others if one is not None),
+        ]
+        secrets = [StreamSecret(**one.model_dump()) for one in _all(named)]
         grant_secrets(self.cluster.role, secrets)
+
+    def _notifies(self, settings: ClusterSettings) -> None:
+        """Let the nodes publish to the topics that channels name."""
+        if settings.notifications:
+            topics = [one.model_dump() for one in settings.notifications.topics]
+            grant_notifying(self.cluster.role, [NotificationTopic(**one) for one in topics])
 
     def _mirrors(self, mirrors: MirrorTargetSettings) -> None:
         """Let the nodes keep views in Redshift, as a user that is called as their role."""

@@ -30,6 +30,7 @@ from stacks.settings.fields import (
     LandingFolder,
 )
 from stacks.settings.mirrors import MirrorTargetSettings
+from stacks.settings.notifications import NotificationTargetSettings
 from stacks.settings.streams.settings import CaptureSourceSettings, StreamSourceSettings
 
 # YAML reads `true` and `yes` as a truth value, which Python counts as 1.
@@ -186,6 +187,11 @@ class ClusterSettings(Frozen):
     mirrors: MirrorTargetSettings | None = Field(
         default=None,
         description="What its nodes use to keep mirrors in Snowflake, Redshift and Databricks; "
+        "default: nothing.",
+    )
+    notifications: NotificationTargetSettings | None = Field(
+        default=None,
+        description="What its nodes use to notify: topics of SNS, and secrets of channels; "
         "default: nothing.",
     )
     source_look_minutes: Annotated[int, Field(ge=0, le=60, strict=True)] = Field(

@@ -24,6 +24,7 @@ Endpoint: TypeAlias = Literal[
     "monitoring",
     "redshift-data",
     "secretsmanager",
+    "sns",
     "ssm",
     "ssmmessages",
     "sts",
@@ -36,6 +37,7 @@ EMR_ENDPOINT: Final[Endpoint] = "emr-serverless"
 STREAM_ENDPOINT: Final[Endpoint] = "kinesis-streams"
 REDSHIFT_ENDPOINT: Final[Endpoint] = "redshift-data"
 SECRETS_ENDPOINT: Final[Endpoint] = "secretsmanager"
+TOPIC_ENDPOINT: Final[Endpoint] = "sns"
 SESSION_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("ssm", "ssmmessages")
 
 
@@ -67,13 +69,14 @@ class Calls:
     """Services that nodes of some stages call.
 
     `kinesis`: a workload stream or streams that they read; `emr`: EMR Serverless, to which they
-    submit jobs; `secrets`: Secrets Manager; `redshift`: the Redshift Data API.
+    submit jobs; `secrets`: Secrets Manager; `redshift`: the Redshift Data API; `topics`: SNS.
     """
 
     kinesis: bool
     emr: bool = False
     secrets: bool = False
     redshift: bool = False
+    topics: bool = False
 
 
 class ExistingVpc(Frozen):
@@ -119,7 +122,8 @@ class NetworkSettings(Frozen):
         f"{', '.join(SESSION_ENDPOINTS)} with `session_manager`, {EMR_ENDPOINT} where nodes "
         f"submit jobs, {STREAM_ENDPOINT} and {SECRETS_ENDPOINT} where `streams` of a cluster name "
         f"Kinesis streams and secrets, {SECRETS_ENDPOINT} and {REDSHIFT_ENDPOINT} where its "
-        "`mirrors` name secrets and Redshift; none in an existing VPC.",
+        f"`mirrors` name secrets and Redshift, {TOPIC_ENDPOINT} and {SECRETS_ENDPOINT} where its "
+        "`notifications` name topics and secrets; none in an existing VPC.",
     )
     outbound: Literal["endpoints", "internet"] = Field(
         default="endpoints",
@@ -177,5 +181,6 @@ class NetworkSettings(Frozen):
             *((EMR_ENDPOINT,) if calls.emr else ()),
             *((SECRETS_ENDPOINT,) if calls.secrets else ()),
             *((REDSHIFT_ENDPOINT,) if calls.redshift else ()),
+            *((TOPIC_ENDPOINT,) if calls.topics else ()),
             *(SESSION_ENDPOINTS if self.session_manager else ()),
         )

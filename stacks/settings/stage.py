@@ -237,11 +237,15 @@ class StageConfig(Frozen):
         """Which services nodes call, of those that only some stages need."""
         streams = [one for each in self.clusters for one in each.sources]
         mirrors = [each.mirrors for each in self.clusters if each.mirrors]
+        told = [each.notifications for each in self.clusters if each.notifications]
         return Calls(
             kinesis=self.stream.enabled or any(each.kinesis for each in streams),
             emr=any(each.emr_serverless or each.jobs.emr_serverless for each in self.clusters),
-            secrets=any(one.secrets for one in streams) or any(one.secrets for one in mirrors),
+            secrets=any(one.secrets for one in streams)
+            or any(one.secrets for one in mirrors)
+            or any(one.secrets for one in told),
             redshift=any(each.redshift for each in mirrors),
+            topics=any(each.topics for each in told),
         )
 
 

@@ -61,7 +61,7 @@ OF_CAPTURES: list[tuple[Event, Level, str, dict[str, Any]]] = [
         capture.CaptureLag(subject="shop_db", bytes=None, seconds=3.0, notes=("look",)),
         Level.CAUTION,
         "behind   shop_db: 3 s; look",
-        {"subject": "shop_db", "bytes": None, "seconds": 3.0, "notes": ["look"]},
+        {"subject": "shop_db", "bytes": None, "seconds": 3.0, "notes": ["look"], "warned": False},
     ),
     (
         capture.CaptureTableFailed(subject="shop_db/public.odd", error=REFUSED),

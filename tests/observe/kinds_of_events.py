@@ -140,6 +140,7 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
             rows_quarantined=10,
             files=2,
             seconds=2.0,
+            waited_seconds=3.0,
         ),
         Level.CAUTION,
         "copied   shop.users: 1,100 of 1,200 records, 10 quarantined in 2.0 s (600/s)",
@@ -151,6 +152,8 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
             "rows_quarantined": 10,
             "files": 2,
             "seconds": 2.0,
+            "waited_seconds": 3.0,
+            "event_age_seconds": None,
         },
     ),
     (

@@ -17,11 +17,20 @@ from polynya.model.errors import (
     PolynyaError,
     SuspendedError,
 )
-from polynya.observe import capture, cluster, engine, events, maintenance, streams
+from polynya.observe import (
+    capture,
+    cluster,
+    engine,
+    events,
+    maintenance,
+    notifications,
+    streams,
+)
 from polynya.observe.events import Event, Level
 from tests.observe.kinds_of_captures import OF_CAPTURES
 from tests.observe.kinds_of_events import OF_THE_ENGINE, OUTAGE
 from tests.observe.kinds_of_maintenance import OF_MAINTENANCE
+from tests.observe.kinds_of_notifications import OF_NOTIFICATIONS
 
 BROKEN = ConfigError("POLYNYA-CFG-007", "unknown key `keyz`", where="tasks/users.yml:9:5")
 
@@ -166,7 +175,7 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     ),
 ]
 
-EVENTS = [*OF_THE_ENGINE, *OF_MAINTENANCE, *OF_CAPTURES, *OF_A_NODE]
+EVENTS = [*OF_THE_ENGINE, *OF_MAINTENANCE, *OF_NOTIFICATIONS, *OF_CAPTURES, *OF_A_NODE]
 #: How the name of a figure ends or begins that has a unit, or counts things.
 UNIT = re.compile(
     r"(^|_)(seconds|bytes|percent|share|files|epoch)$|^(rows|files)(_|$)"
@@ -203,7 +212,7 @@ OF_CLUSTERS = {
 def test_no_kind_of_event_is_left_out() -> None:
     kinds = {
         one
-        for module in (capture, engine, cluster, events, streams, maintenance)
+        for module in (capture, engine, cluster, events, streams, maintenance, notifications)
         for one in vars(module).values()
         if isinstance(one, type)
         and issubclass(one, Event)

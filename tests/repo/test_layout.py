@@ -87,6 +87,7 @@ def test_every_dependency_has_its_line_in_the_decision_record() -> None:
 ASKED_FOR_BY = {"backports.zstd": "fastavro"}
 #: Packages that are imported under another name than their own.
 IMPORTED_AS = {
+    "prometheus-client": "prometheus_client",
     "jpype1": "jpype",
     "python-dateutil": "dateutil",
     "typing-extensions": "typing_extensions",

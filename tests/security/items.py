@@ -154,6 +154,17 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/cli/test_serve.py",
         ),
     ),
+    "notify": Item(
+        "a message holds a secret, a row or a command, or an address of a channel leads to a "
+        "machine that it must not reach",
+        (
+            "tests/notify/test_channels.py",
+            "tests/notify/test_conditions.py",
+            "tests/notify/test_notifier.py::test_a_message_holds_no_row_and_no_error_text",
+            "tests/model/test_notifications.py",
+            "tests/cli/test_notification.py",
+        ),
+    ),
     "S15": Item(
         "a folder that others write lets a step read a file outside of it or a deleted row, or is "
         "written",

@@ -45,6 +45,7 @@ CAPTURES: dict[str, Any] = {
 WORKGROUP = ARN.format(
     service="redshift-serverless", resource="workgroup/1a2b3c4d-0000-4000-8000-000000000000"
 )
+TOPIC_KEY = ARN.format(service="kms", resource="key/1a2b3c4d-0000-4000-8000-000000000001")
 # Together they have every kind of policy. The package of one is built, that of the other is not.
 CLUSTERS: dict[str, dict[str, Any]] = {
     "cheap": {
@@ -74,6 +75,13 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         "mirrors": {
             "secrets": ["snowflake/analytics"],
             "redshift": [{"workgroup_arn": WORKGROUP}, {"cluster": "reports", "database": "dev"}],
+        },
+        "notifications": {
+            "topics": [
+                {"arn": ARN.format(service="sns", resource="ops"), "key_arn": TOPIC_KEY},
+                ARN.format(service="sns", resource="sales"),
+            ],
+            "secrets": ["notifications/chat"],
         },
         "project": "teams/sales",
         "target": "prod",

@@ -125,6 +125,18 @@ def test_nodes_have_rights_of_mirrors_only_where_one_is_configured(assembly: Ass
     assert "secretsmanager" not in without
 
 
+def test_nodes_publish_only_to_topics_that_their_cluster_names(assembly: Assembly) -> None:
+    def policies_of(stack: str) -> str:
+        kinds = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+        return "".join(str(resources(assembly.templates[stack], kind)) for kind in kinds)
+
+    policies = policies_of("clustered/Cluster-steady")
+
+    assert "sns:Publish" in policies and ":sns:eu-central-1:123456789012:ops" in policies
+    assert "kms:ViaService" in policies and "notifications/chat" in policies
+    assert "sns:Publish" not in policies_of("clustered/Cluster-cheap")
+
+
 def grants_of(template: Template, reader: str) -> list[tuple[Any, list[str]]]:
     """What a reader is granted, without the catalog's id, and the rights on it."""
     found = []

@@ -17,6 +17,8 @@ from polynya.engine.tasks.capture import supervisor_of
 from polynya.engine.tasks.captures_alone import StandaloneCaptures
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.loader import LoadedProject
+from polynya.notify.memory import NotificationStore
+from polynya.notify.notifier import Notifier
 from polynya.observe.events import Event, RunStarted
 from polynya.observe.metrics import MetricsSink
 from polynya.store.clock import SystemClock
@@ -40,15 +42,26 @@ def run_captures(
         cluster = os.environ.get("POLYNYA_CLUSTER") or project.cluster_name
         published = CaptureMetrics(tasks, Node(node, cluster, clock.now()), metrics, clock)
 
+    notifier = Notifier(
+        project,
+        clock=clock,
+        tell=context.output.event,
+        name=gethostname(),
+        tasks=[task.name for task in tasks],
+        # A process near its database need not reach the warehouse.
+        store=NotificationStore(lambda: store_of(project)),
+    )
+
     def tell(event: Event) -> None:
         report.take(event)
+        notifier.take(event)
         if published is not None:
             published.observed(event)
         context.output.event(event)
 
     store = store_of(project)
     stop_with_parent(stop, os.environ)
-    with context.output.live():
+    with context.output.live(), notifier.running():
         names = tuple(task.name for task in tasks)
         tell(RunStarted(subject=name, target=project.target.name, tasks=names))
         supervisors = {
@@ -59,6 +72,8 @@ def run_captures(
         if published is not None:
             published.keep_publishing(supervisors, stop)
         failures = StandaloneCaptures(supervisors, tell, stop).run(once=once)
+        for task in tasks:
+            notifier.ended(task.name, task.name, failures.get(task.name))
     for failure in failures.values():
         if context.output.is_json or not once:
             context.output.error(failure)

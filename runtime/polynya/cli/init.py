@@ -122,6 +122,10 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
             f"{SCHEMA_FOLDER}/tests.v1.json": ["tests/*.yml", "tests/*.yaml"],
             f"{SCHEMA_FOLDER}/connection.v1.json": ["connections/*.yml", "connections/*.yaml"],
             f"{SCHEMA_FOLDER}/bindings.v1.json": ["bindings/*.yml", "bindings/*.yaml"],
+            f"{SCHEMA_FOLDER}/notification.v1.json": [
+                "notifications/*.yml",
+                "notifications/*.yaml",
+            ],
         },
         "json.schemas": [
             {"fileMatch": ["polynya.json"], "url": f"./{SCHEMA_FOLDER}/project.v1.json"},
@@ -136,6 +140,10 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
                 "url": f"./{SCHEMA_FOLDER}/connection.v1.json",
             },
             {"fileMatch": ["bindings/*.json"], "url": f"./{SCHEMA_FOLDER}/bindings.v1.json"},
+            {
+                "fileMatch": ["notifications/*.json"],
+                "url": f"./{SCHEMA_FOLDER}/notification.v1.json",
+            },
         ],
     }
     shown = {

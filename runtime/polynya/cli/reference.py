@@ -24,6 +24,7 @@ from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.derived import TransformTask
 from polynya.model.config.mart import DataMart
 from polynya.model.config.mirror import MirrorTask
+from polynya.model.config.notification import Notification
 from polynya.model.config.registered import RegisteredTask
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.stream_landing import StreamingLanding
@@ -129,7 +130,8 @@ def task_page() -> str:
         "For people who write projects: all keys of all files.\n",
         "A project is a folder with `polynya.yml`, task files in `tasks/`, tests in `tests/` and",
         "connections to databases and servers in `connections/` (`.yml`, `.yaml` or `.json`, YAML",
-        "1.2). What one target binds is in `bindings/`: [connections](../connections.md). Unknown",
+        "1.2). What one target binds is in `bindings/`: [connections](../connections.md); who is",
+        "told what is in `notifications/`: [notifications](../notifications.md). Unknown",
         "keys are errors. Text values may hold `${env:NAME}` or `${var:NAME}`, with a default as",
         "`${env:NAME:-default}`; inside `{ }` or `[ ]` they need quotes.\n",
     ]
@@ -168,6 +170,8 @@ def task_page() -> str:
         lines += [f"## `connections/*.yml`, {title}\n"]
         lines += _sections(model, "connection.v1.json", set())
     lines += ["## `bindings/*.yml`\n", *_sections(Bindings, "bindings.v1.json", set())]
+    lines += ["## `notifications/*.yml`\n"]
+    lines += _sections(Notification, "notification.v1.json", {"Window"})
     lines += [
         "## Conditions\n",
         "`apply_as_deletes`, `apply_as_truncates` and `where` are Spark SQL conditions over the",

@@ -8,7 +8,9 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from polynya.cli.automation import automations_of, kept_looking, record_ends
@@ -26,15 +28,19 @@ from polynya.model.error_catalogue.cluster import UNIT_UNKNOWN
 from polynya.model.errors import PolynyaError, SuspendedError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
+from polynya.notify.conditions import TaskOf
+from polynya.notify.decide import ObjectLag
+from polynya.notify.notifier import Notifier
 from polynya.observe.capture import CaptureLanded
 from polynya.observe.engine import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
 from polynya.observe.events import Event, RunStarted, StepProgress, line, under_way
 from polynya.observe.streams import StreamLanded
-from polynya.store.clock import SystemClock
+from polynya.store.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from polynya.engine.backlog import Backlog
     from polynya.engine.runner import RunOutcome
 
 
@@ -274,11 +280,27 @@ def _run_tasks(
     name = project.project.name
     report = RunReport(name)
 
+    # The agent that submits one unit tells of it.
+    notifier = Notifier(
+        project if unit is None else replace(project, notifications=()),
+        clock=clock,
+        tell=context.output.event,
+        name=gethostname(),
+        tasks=[task.name for task in chosen],
+    )
+
+    # Start-up time: PyIceberg.
+    from polynya.engine.latency import LatencyRecorder
+
+    latencies = LatencyRecorder(project, clock=clock, tell=context.output.event)
+
     def tell(event: Event) -> None:
         report.take(event)
+        notifier.take(event)
+        latencies.take(event)
         context.output.event(event)
 
-    with context.output.live():
+    with context.output.live(), notifier.running(), latencies.running():
         # Spark takes seconds, on a busy machine a minute: the user should see that it starts.
         names = tuple(task.name for task in chosen)
         tell(RunStarted(subject=name, target=project.target.name, tasks=names))
@@ -294,7 +316,9 @@ def _run_tasks(
                 epoch=epoch,
                 stop=stopping.stop,
                 maintenance_seconds=None if unit is None else SUBMITTED_SECONDS,
+                hooks=replace(engine.hooks, on_round=notifier.ended),
             )
+            notifier.look = partial(_lags, engine.backlog, clock, notifier.task_of)
         stopping.starting = False
         stop_with_parent(engine.stop, os.environ)
         work = [step for step in units(engine, chosen) if unit in (None, step.name)]
@@ -332,9 +356,21 @@ def _run_mirrors(
     from polynya.engine.tasks.mirror import MirrorWork, StandaloneMirrors
 
     clock, name = SystemClock(), project.project.name
-    started, tell = clock.monotonic(), context.output.event
+    started = clock.monotonic()
+    notifier = Notifier(
+        project,
+        clock=clock,
+        tell=context.output.event,
+        name=gethostname(),
+        tasks=[task.name for task in tasks],
+    )
+
+    def tell(event: Event) -> None:
+        notifier.take(event)
+        context.output.event(event)
+
     stop_with_parent(stopping.stop, os.environ)
-    with context.output.live():
+    with context.output.live(), notifier.running():
         names = tuple(task.name for task in tasks)
         tell(RunStarted(subject=name, target=project.target.name, tasks=names))
         stopping.starting = False
@@ -352,6 +388,12 @@ def _run_mirrors(
     if stopping.interrupted:
         return ExitCode.INTERRUPTED
     return max((failure.exit_code for failure in failures.values()), default=ExitCode.OK)
+
+
+def _lags(backlog: Backlog, clock: Clock, task_of: TaskOf) -> dict[str, ObjectLag]:
+    """How far the objects of a run are behind."""
+    ages = backlog.ages(clock.monotonic())
+    return {name: ObjectLag(task_of(name), seconds) for name, seconds in ages.items()}
 
 
 def _load(context: CommandContext, config: str | None, base: Path | None) -> LoadedProject:

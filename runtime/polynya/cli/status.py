@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.format import age_in_words, moment_in_words, size_in_words
+from polynya.cli.visible import visible
 from polynya.engine.policy import PendingFacts, wait_for_apply
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
@@ -19,6 +20,8 @@ from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
+from polynya.notify.decide import routes_of
+from polynya.notify.memory import NotificationStore
 from polynya.observe.events import counted, one_line
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.places import store_at
@@ -45,7 +48,7 @@ def status(
     For each stream it first shows records landed, lag, throughput and records lost at the source,
     as of the newest landed batch. For a capture it shows the state of each table (`polynya landing
     status` also asks the database). A stream with `direct: true` is shown before the table that
-    reads it.
+    reads it. Channels of notifications that fail are shown first.
 
     Freshness is the age of the newest copied event by the source's clock. Needs no Java, and
     answers while another process works on the tables. `--verbose` also shows positions in the order
@@ -86,6 +89,8 @@ def _show(
 
     project = context.load(tolerant=True)
     left = show_named_captures(context, project, patterns, now)
+    if not patterns:
+        show_failing_channels(context, project, now)
     if not patterns or left:
         left = _show_streams(context, project, left, now)
     if patterns and not left:
@@ -117,6 +122,21 @@ def _show(
         if schema_changes:
             text = "\n".join([text, *schema_change_lines(dataset)])
         context.output.result("dataset.status", data, text)
+
+
+def show_failing_channels(context: CommandContext, project: LoadedProject, now: datetime) -> None:
+    """Show the channels of notifications that do not take messages."""
+    routes = {route.id for route in routes_of(project.notifications)}
+    if not routes:
+        return
+    target = project.target
+    store = NotificationStore(lambda: store_at(target.warehouse, target.aws))
+    for one in store.failing_channels():
+        if one.route not in routes:
+            continue
+        age = age_in_words((now - one.since).total_seconds())
+        text = f"{one.route}\n  fails       for {age}, {one.failures} times in a row: {one.why}"
+        context.output.result("notification.failing", one.model_dump(mode="json"), visible(text))
 
 
 def chosen_entries(context: CommandContext, patterns: Sequence[str]) -> Iterator[ProjectTable]:

@@ -234,6 +234,7 @@ class AgentPorts:
         draw: numbers in [0, 1) that spread pauses.
         fetch_jars: begins to fetch the jars of a project, which ends with a JarsFetched.
         join: makes this node a member of its cluster; None where nodes share nothing.
+        configured: called with each project that is in force from now on.
     """
 
     read: Callable[[], None]
@@ -246,6 +247,7 @@ class AgentPorts:
     draw: Callable[[], float]
     fetch_jars: Callable[[LoadedProject], object]
     join: Callable[[LoadedProject], ClusterMembership] | None = None
+    configured: Callable[[LoadedProject], None] = lambda _: None
 
 
 @dataclass(slots=True)
@@ -417,6 +419,7 @@ class Agent:
             self._supervisor.forgive(self._membership.taken(message))
 
     def _configure(self, found: ActiveConfiguration) -> None:
+        self._ports.configured(found.project)
         if self._supervisor is None:
             self._workers = self._ports.workers(found.project)
             self._works_for = found.project.target

@@ -174,6 +174,7 @@ def _tasks(facts: AgentFacts) -> dict[str, Any]:
             "records": job.records,
             "quarantined": job.quarantined,
             "failures": job.failed,
+            "failed_in_a_row": len(job.failures),
             "busy_seconds": round(job.busy_seconds, 3),
             "epoch": job.epoch if job.running is not None else None,
             "fenced_total": job.fences,

@@ -27,11 +27,13 @@ from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
 from polynya.cluster.work import EngineWorkers
 from polynya.engine.collaborators import start_engine
 from polynya.engine.errors import as_polynya
+from polynya.engine.latency import LatencyRecorder
 from polynya.engine.session import fetch_jars
 from polynya.model.error_catalogue.operation import WORK_FOLDER_IN_USE
 from polynya.model.loader import LoadedProject
+from polynya.notify.notifier import Notifier
 from polynya.observe.cluster import JarsMissing
-from polynya.observe.events import EventSink
+from polynya.observe.events import Event, EventSink
 from polynya.observe.metrics import MetricsSink
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.configuration import ConfigurationSource
@@ -92,6 +94,37 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
     if settings.metrics is not None:
         reports.append(MetricsOutlet(settings.metrics).put)
 
+    notifiers: list[Notifier] = []
+    recorders: list[LatencyRecorder] = []
+
+    def observed(event: Event) -> None:
+        for notifying in notifiers:
+            notifying.take(event)
+        for recorder in recorders:
+            recorder.take(event)
+        tell(event)
+
+    def configured(project: LoadedProject) -> None:
+        for notifying in notifiers:
+            notifying.configure(project)
+        for recorder in recorders:
+            recorder.configure(project)
+        if not notifiers:
+            made = Notifier(
+                project,
+                clock=clock,
+                tell=lambda event: inbox.put(Noticed(event)),
+                name=settings.node_id,
+            )
+            notifiers.append(made)
+            reports.append(made.put)
+            made.start()
+            measuring = LatencyRecorder(
+                project, clock=clock, tell=lambda event: inbox.put(Noticed(event))
+            )
+            recorders.append(measuring)
+            measuring.start()
+
     def workers(project: LoadedProject) -> Workers:
         engine = start_engine(project, long_lived=True)
         # A node that shares work uses the stream through its member.
@@ -107,7 +140,7 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
     ports = AgentPorts(
         read=lambda: _in_background(source, inbox),
         workers=workers,
-        tell=tell,
+        tell=observed,
         reports=reports,
         alive=_sign_of_life(notify, clock),
         ready=lambda: notify("READY=1"),
@@ -115,6 +148,7 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
         draw=random.random,
         fetch_jars=lambda project: fetch_in_background(project, inbox, settings.node_id),
         join=_joining(settings, inbox, tell),
+        configured=configured,
     )
     if settings.imds is not None:
         watch_spot(settings.imds, settings.node_id, inbox)

@@ -249,11 +249,32 @@ class Backlog:
                 for name, one in figures.items()
             }
 
+    def ages(self, now: float) -> dict[str, float]:
+        """For how many seconds the oldest change of each dataset, stream, capture or mirror waits.
+
+        By their names as events have them.
+        """
+        with self._lock:
+            waiting = {
+                name: max(now - min((at for _, at in one.files.values()), default=now), 0.0)
+                for name, one in self._subjects.items()
+            }
+            waiting |= {name: one.behind_seconds(now) for name, one in self._streams.items()}
+        waiting |= {name: one.lag_seconds for name, one in self.captures(now).items()}
+        return waiting | {name: one.behind_seconds for name, one in self.mirrors(now).items()}
+
     def resume(self, now: float) -> None:
         """The job continues; the time since its last listing was not spent on its work."""
         with self._lock:
             for subject in self._subjects.values():
                 subject.looked_at = now
+
+    def waited(self, subject: str, now: float) -> float | None:
+        """How long the oldest file of a dataset has been known, as it was listed last."""
+        with self._lock:
+            dataset = self._subjects.get(subject)
+            known = [] if dataset is None else [at for _, at in dataset.files.values()]
+            return max(now - min(known), 0.0) if known else None
 
     def seconds_left(self, subject: str) -> float | None:
         """Seconds until a dataset is read, None before its speed was measured."""

@@ -113,6 +113,8 @@ class EngineHooks:
     may_create: Callable[[ResolvedDataset], None] = lambda _: None
     #: The readers of the warehouse, whose snapshots must not expire.
     readers: Readers = tuple
+    #: Learns how each round of a unit ended, by its name and its task.
+    on_round: Callable[[str, str, PolynyaError | None], None] = lambda *_: None
 
 
 @dataclass(frozen=True, slots=True)

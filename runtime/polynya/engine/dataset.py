@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -404,6 +405,12 @@ class WorkingDataset:
 
     def tell_copied(self, result: CopyResult, files: int, seconds: float) -> None:
         """Report the commit of a batch of files, with its counts."""
+        clock, newest = self.context.clock, self.table.state.copy.position.newest_event
+        waited = self.context.backlog.waited(self.name, clock.monotonic())
+        age = None
+        # A batch without events, or with older ones only, tells nothing of the delay.
+        if newest is not None and self.context.is_news(f"newest event {self.name}", newest):
+            age = (clock.now() - datetime.fromisoformat(newest)).total_seconds()
         self.tell(
             events.BatchCopied(
                 subject=self.name,
@@ -413,6 +420,8 @@ class WorkingDataset:
                 rows_quarantined=result.rows_quarantined,
                 files=files,
                 seconds=round(seconds, 3),
+                waited_seconds=None if waited is None else round(waited, 3),
+                event_age_seconds=None if age is None else round(age, 3),
             )
         )
 

@@ -152,6 +152,7 @@ def _run(
 ) -> None:
     def report(unit: Unit, result: StepResult) -> None:
         outcome.take(unit, result)
+        context.hooks.on_round(unit.name, unit.task, result.error)
         if isinstance(result.failure, FencedError) and context.epoch is not None:
             # Another node has the work; the process that granted the epoch finds out which.
             context.stop.set()

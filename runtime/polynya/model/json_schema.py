@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from polynya.model.config.automation import Automation
 from polynya.model.config.bindings import Bindings
+from polynya.model.config.notification import Notification
 from polynya.model.config.target import Project
 from polynya.model.config.task_kinds import FILE_KINDS
 from polynya.model.config.task_tests import TaskTests
@@ -28,6 +29,7 @@ SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {
     "tests.v1.json": (TaskTests,),
     "connection.v1.json": CONNECTION_MODELS,
     "bindings.v1.json": (Bindings,),
+    "notification.v1.json": (Notification,),
 }
 PUBLISHED: Final = Path(__file__).parents[1] / "schema"
 

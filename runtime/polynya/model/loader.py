@@ -48,6 +48,7 @@ from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.http_checks import api_of
 from polynya.model.mirror_checks import connected_mirror
+from polynya.model.notifications import LoadedNotification, read_notifications
 from polynya.model.project_derived import as_derived, in_order
 from polynya.model.project_marts import as_mart, of_mart
 from polynya.model.project_parts import (
@@ -110,6 +111,7 @@ class LoadedProject:
     bindings: TargetBindings = field(default_factory=TargetBindings, repr=False)
     variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     unused: tuple[str, ...] = ()
+    notifications: tuple[LoadedNotification, ...] = ()
 
     @property
     def internal_schemas(self) -> set[str]:
@@ -166,7 +168,7 @@ class LoadedProject:
                 yield resolved(task, dataset)
 
 
-def load_project(
+def load_project(  # noqa: PLR0915 - one step for each kind of file
     directory: Path,
     target: str | None = None,
     *,
@@ -229,6 +231,7 @@ def load_project(
     known = {task.name: task for task, _ in others}
     works = _as_tasks(written_tasks, project, databases, directory, errors, registered=known)
     loaded = without_clashes([*works, *others], errors)
+    notifications = tuple(read_notifications(directory, reader))
 
     if project is None or read is None or not read.sound:
         raise ConfigErrors(errors)
@@ -256,6 +259,7 @@ def load_project(
         bindings=bindings,
         variables={name: tuple(places) for name, places in reader.uses.items()},
         unused=tuple(unused_settings(reached, bindings, named, reader.uses)),
+        notifications=notifications,
         files={
             task.name: file.instance[0] if file.instance else file.shown_as for task, file in loaded
         },

@@ -101,13 +101,15 @@ class CaptureLanded(Event):
 class CaptureLag(Event):
     """How far the landing zone is behind the database; None if it is unknown.
 
-    `notes` are for people, such as a warning that the database's disk may fill up.
+    `notes` are for people, such as a warning that the database's disk may fill up; they are
+    reported once. `warned`: such a warning is in force.
     """
 
     type: ClassVar[str] = "capture.lag"
     bytes: int | None
     seconds: float | None
     notes: tuple[str, ...] = ()
+    warned: bool = False
 
     @property
     @override

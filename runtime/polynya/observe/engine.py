@@ -18,7 +18,9 @@ class BatchCopied(Event):
     """A batch was committed. rows_in = rows_out + rows_filtered + rows_quarantined.
 
     `seconds` is the time from its first byte to its commit. Datasets that share their files share
-    the time of reading them.
+    the time of reading them. `waited_seconds` is how long its oldest file had been known at the
+    commit, `event_age_seconds` the age of its newest event by the source's clock; None where that
+    is not known.
     """
 
     type: ClassVar[str] = "batch.copied"
@@ -32,6 +34,8 @@ class BatchCopied(Event):
     rows_quarantined: int
     files: int
     seconds: float
+    waited_seconds: float | None = None
+    event_age_seconds: float | None = None
 
     @property
     @override

@@ -151,3 +151,11 @@ def combine(summaries: Iterable[HealthSummary]) -> HealthSummary | None:
         snapshots=sum(part.snapshots for part in parts),
         removed_orphan_bytes=sum(part.removed_orphan_bytes for part in parts),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyFailed(ErrorEvent):
+    """Latencies cannot be written and wait; reported once while it lasts."""
+
+    type: ClassVar[str] = "latency.failed"
+    template: ClassVar[str] = "latencies are not written: {cause}"

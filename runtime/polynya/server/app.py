@@ -13,7 +13,15 @@ from polynya import __version__
 from polynya.model.error_catalogue.server import BODY_TOO_LARGE, HOST_REFUSED, REQUEST_INVALID
 from polynya.model.names import shown
 from polynya.server.problems import answer_with_problems, problem
-from polynya.server.routes import datasets, documents, iceberg, lineage, projects, queries
+from polynya.server.routes import (
+    datasets,
+    documents,
+    iceberg,
+    lineage,
+    metrics,
+    projects,
+    queries,
+)
 from polynya.server.state import ServerState
 
 #: Each module of `server/routes/` with a `router` below `/api/v1`.
@@ -22,6 +30,7 @@ ROUTERS: Final = (
     datasets.router,
     documents.router,
     lineage.router,
+    metrics.router,
     queries.router,
 )
 #: Bytes of the body of a request.

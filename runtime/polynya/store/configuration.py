@@ -50,6 +50,7 @@ from polynya.model.error_catalogue.machine import AWS_REFUSED, PATH_ESCAPES
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.names import relative_path_problem, shown
+from polynya.model.notifications import NOTIFICATION_FOLDER
 from polynya.model.project_derived import SQL_FOLDER, is_query_file, query_files
 from polynya.model.project_parts import CONNECTION_FOLDER, certificate_files, is_certificate
 from polynya.model.task_tests import TEST_FOLDER
@@ -125,8 +126,7 @@ def project_files(folder: Path) -> Iterator[str]:
     for name in PROJECT_FILES:
         if (folder / name).is_file():
             yield name
-    folders = (TASK_FOLDER, AUTOMATION_FOLDER, CONNECTION_FOLDER, BINDINGS_FOLDER, TEST_FOLDER)
-    for below in folders:
+    for below in _FOLDERS:
         for path in document_files(folder / below):
             yield f"{below}/{path.name}"
     for path in certificate_files(folder / CONNECTION_FOLDER):
@@ -198,9 +198,10 @@ def _content(path: Path, shown_as: str) -> bytes:
 
 
 #: The folders of a project whose files make its configuration.
-_FOLDERS: Final = frozenset({
+_FOLDERS: Final = (
     TASK_FOLDER, AUTOMATION_FOLDER, CONNECTION_FOLDER, BINDINGS_FOLDER, TEST_FOLDER,
-})  # fmt: skip
+    NOTIFICATION_FOLDER,
+)  # fmt: skip
 POINTER: Final = "pushed.json"
 CURRENT: Final = "current"
 #: Most objects below `current/` that are looked at.

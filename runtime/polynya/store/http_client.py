@@ -1,8 +1,8 @@
 """A client for HTTP that trusts neither the servers nor the addresses that they give.
 
 It follows no redirect, keeps no cookies, uses no proxy, and reads answers up to a limit. It refuses
-connections to this machine and to its metadata service by the address that a socket is connected
-to, so that no name server can change it after the check.
+connections to this machine and to its metadata service by each address that a name resolves to, and
+again by the address that a socket is connected to: a name server may change its answer between.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import urllib3
 from typing_extensions import override
@@ -77,23 +78,47 @@ def why_local(address: str) -> str | None:
     return "it is a multicast address" if found.is_multicast else None
 
 
-def _refuse_local(sock: socket.socket, host: str) -> None:
+#: Why nothing may be asked at an IP address, None when it may be.
+Refused: TypeAlias = Callable[[str], str | None]
+
+
+def _is_named(host: str) -> bool:
+    """Whether the machine names a host as one that may be asked wherever it is."""
+    return LOCAL_APIS.holds(host.strip("[]").lower())
+
+
+def _refuse_resolved(host: str, port: int | None, refused: Refused) -> None:
+    """Raise ForbiddenAddressError if a name resolves to a place that nothing may be asked."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        # Connecting fails in the same way, with an error of its own.
+        return
+    for why in (refused(str(address[0])) for *_, address in found):
+        if why is not None and not _is_named(host):
+            raise ForbiddenAddressError(why)
+
+
+def _refuse_connected(sock: socket.socket, host: str, refused: Refused) -> None:
     """Close a socket that is connected to a place that nothing may be asked."""
     peer = str(sock.getpeername()[0])
     own = str(sock.getsockname()[0])
-    why = "it is this machine" if peer == own else why_local(peer)
-    if why is not None and not LOCAL_APIS.holds(host.strip("[]").lower()):
+    why = "it is this machine" if peer == own else refused(peer)
+    if why is not None and not _is_named(host):
         sock.close()
         raise ForbiddenAddressError(why)
 
 
 class _Guarded(HTTPConnection):
-    """A connection that goes to no local place, and whose server cannot stretch its headers."""
+    """A connection that goes to no refused place, and whose server cannot stretch its headers."""
+
+    refused: Refused = staticmethod(why_local)
 
     @override
     def _new_conn(self) -> socket.socket:
+        _refuse_resolved(self.host, self.port, self.refused)
         sock = super()._new_conn()
-        _refuse_local(sock, self.host)
+        _refuse_connected(sock, self.host, self.refused)
         return sock
 
     @override
@@ -113,6 +138,10 @@ class _Guarded(HTTPConnection):
         timer.start()
         try:
             response = super().getresponse()
+        except (HTTPException, OSError):
+            if ended.is_set():
+                raise TimeoutError from None
+            raise
         finally:
             timer.cancel()
         if ended.is_set():
@@ -124,12 +153,23 @@ class _SecureGuarded(_Guarded, HTTPSConnection):
     """The same over TLS."""
 
 
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Guarded
+def _pool_classes(refused: Refused) -> dict[str, type[HTTPConnectionPool]]:
+    """The classes of urllib3's pools, whose connections refuse addresses."""
 
+    class Plain(_Guarded):
+        pass
 
-class _SecurePool(HTTPSConnectionPool):
-    ConnectionCls = _SecureGuarded
+    class Secure(_SecureGuarded):
+        pass
+
+    class Pool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    Plain.refused = Secure.refused = staticmethod(refused)
+    return {"http": Pool, "https": SecurePool}
 
 
 class HttpClient:
@@ -140,6 +180,8 @@ class HttpClient:
         max_bytes: most bytes of an answer, decompressed.
         ca: file of the trusted authorities; None: those that this machine trusts.
         clock: measures the time that an answer takes.
+        refused: addresses that are not asked, unless the machine names the host in
+            `POLYNYA_LOCAL_APIS`. Default: those of this machine and its metadata service.
     """
 
     def __init__(
@@ -149,6 +191,7 @@ class HttpClient:
         max_bytes: int,
         ca: Path | None = None,
         clock: Clock | None = None,
+        refused: Refused = why_local,
     ) -> None:
         self._timeout, self._max_bytes = timeout, max_bytes
         self._clock = clock or SystemClock()
@@ -160,7 +203,7 @@ class HttpClient:
             ssl_context=context,
             headers={"User-Agent": _USER_AGENT},
         )
-        self._pools.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+        self._pools.pool_classes_by_scheme = _pool_classes(refused)
 
     def get(self, url: str, headers: Mapping[str, str]) -> HttpAnswer:
         """Ask for an address. Raises as `send`."""

@@ -27,6 +27,7 @@ from polynya.model.error_catalogue.configuration import SECRET_IN_FILE
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.names import shown
+from polynya.model.notifications import NOTIFICATION_FOLDER, written_channel_secrets
 from polynya.model.project_parts import (
     CONNECTION_FOLDER,
     entry,
@@ -117,6 +118,8 @@ def _written_in(path: str, document: Node) -> Iterator[Problem]:
     elif folder == TASK_FOLDER:
         for check in _OF_TASKS:
             yield from check(document)
+    elif folder == NOTIFICATION_FOLDER:
+        yield from written_channel_secrets(document)
     elif folder == CONNECTION_FOLDER:
         type_ = entry(document, "type")
         kind = CONNECTION_KINDS.get(str(type_.value)) if isinstance(type_, ScalarNode) else None

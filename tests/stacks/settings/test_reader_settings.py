@@ -138,3 +138,12 @@ def test_what_mirrors_call_has_an_endpoint() -> None:
 
     added = {*with_mirrors.endpoints} - {*without.endpoints}
     assert added == {"redshift-data", "secretsmanager"}
+
+
+def test_what_notifications_call_has_an_endpoint() -> None:
+    told = {"topics": ["arn:aws:sns:eu-central-1:123456789012:ops"], "secrets": ["a"]}
+    head = {"apiVersion": "polynya/v1", "kind": "stage", "name": "dev"}
+    one = StageConfig.model_validate({**head, "clusters": [{"name": "a", "notifications": told}]})
+    without = StageConfig.model_validate({**head, "clusters": [{"name": "a"}]})
+
+    assert {*one.endpoints} - {*without.endpoints} == {"sns", "secretsmanager"}

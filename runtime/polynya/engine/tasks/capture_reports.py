@@ -182,6 +182,7 @@ class CaptureReporter:
                 bytes=None if size is None else int(size),
                 seconds=_number(message.get("seconds")),
                 notes=news,
+                warned=bool(present),
             )
         )
 

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from polynya.model.config.aws import Aws, AwsAccess
@@ -145,6 +145,27 @@ class Target(Frozen):
     )
 
 
+class LatencySettings(Frozen):
+    """The latency of datasets over time, in a small table of each internal schema."""
+
+    keep: Duration = Field(
+        default=timedelta(days=30),
+        description="How long it is kept, in whole days. Default: `30d`.",
+    )
+    every: Duration = Field(
+        default=timedelta(minutes=15),
+        description="How often a process writes what it measured: each time is one commit. "
+        "Default: `15m`.",
+    )
+
+    @model_validator(mode="after")
+    def _is_in_bounds(self) -> Self:
+        if self.keep < timedelta(days=1) or self.every < timedelta(minutes=5):
+            message = "`keep` is at least a day, and `every` at least five minutes"
+            raise PydanticCustomError("polynya_value", "{message}", {"message": message})
+        return self
+
+
 class Project(Frozen):
     """The project file: a name, targets and defaults for all tasks."""
 
@@ -173,6 +194,10 @@ class Project(Frozen):
         default=(),
         description="Changes of rows and columns by patterns, in this order, for the datasets of "
         "all tasks but transforms; they come before those of the task.",
+    )
+    latency: LatencySettings | None = Field(
+        default=None,
+        description="Keep the latency of each dataset over time. Default: it is not kept.",
     )
 
 

@@ -1,0 +1,165 @@
+"""Keeps the latency of datasets: measured by events, written in batches on a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+
+from polynya.engine.errors import as_polynya
+from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.lake.warehouse.latency_table import LatencyTable
+from polynya.model.config.target import LatencySettings
+from polynya.model.error_catalogue.notifications import LATENCY_NOT_KEPT
+from polynya.model.errors import PolynyaError
+from polynya.model.loader import LoadedProject
+from polynya.observe.events import Event, EventSink
+from polynya.observe.latency import BUCKET, LatencyMeter, LatencySample
+from polynya.observe.maintenance import LatencyFailed
+from polynya.store.clock import Clock
+
+log = logging.getLogger(__name__)
+
+#: How often a process looks whether it is time to write, in seconds.
+_CHECK_SECONDS: Final = 10.0
+#: How often it maintains the tables that it wrote.
+_MAINTAIN: Final = timedelta(days=1)
+#: Samples that wait while the catalog does not take them; then the oldest are dropped.
+_MOST_WAITING: Final = 100_000
+
+
+class LatencyRecorder:
+    """Measures the datasets of a process, and writes to the table of each internal schema.
+
+    Args:
+        project: its settings, tasks and target. Without `latency` nothing is done.
+        clock: of the buckets.
+        tell: takes an event when something cannot be written; reported once while it lasts.
+        open_catalog: the catalog that takes commits; default: that of the target.
+    """
+
+    def __init__(
+        self,
+        project: LoadedProject,
+        *,
+        clock: Clock,
+        tell: EventSink,
+        open_catalog: Callable[[], Catalog] | None = None,
+    ) -> None:
+        self._clock, self._tell = clock, tell
+        self._given = open_catalog
+        self._lock = threading.Lock()
+        self.configure(project)
+        self._meter = LatencyMeter()
+        self._waiting: list[LatencySample] = []
+        self._written_at = clock.now()
+        self._maintained: dict[str, datetime] = {}
+        self._reported = ""
+        self._stop = threading.Event()
+
+    def configure(self, project: LoadedProject) -> None:
+        """Take the settings and the schemas of a project, from its next event on."""
+        target = project.target
+        self._settings: LatencySettings | None = project.project.latency
+        self._name = project.project.name
+        self._open = self._given or (lambda: python_catalog(target))
+        self._refused = target.database is not None and self._given is None
+        self._schemas = {
+            task.schema_: (task.name, task.internal_schema or f"{task.schema_}_internal")
+            for task in project.tasks
+        }
+
+    def take(self, event: Event) -> None:
+        """Learn of an event, from any thread."""
+        found = self._schemas.get(event.subject.partition(".")[0])
+        if self._settings is None or found is None:
+            return
+        with self._lock:
+            self._meter = self._meter.after(event, self._clock.now(), event.task or found[0])
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Write now and then until the block ends, and then what is left."""
+        if self._settings is None:
+            yield
+            return
+        thread = threading.Thread(target=self._work, name="latency", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join(_CHECK_SECONDS)
+            self.write(self._clock.now() + BUCKET)
+
+    def start(self) -> None:
+        """Write now and then, while the settings ask for it, on a daemon thread."""
+        threading.Thread(target=self._work, name="latency", daemon=True).start()
+
+    def _work(self) -> None:
+        while not self._stop.wait(_CHECK_SECONDS):
+            self.write_if_due()
+
+    def write_if_due(self) -> None:
+        """Write the buckets that are over, if it is time."""
+        now = self._clock.now()
+        if self._settings is not None and now - self._written_at >= self._settings.every:
+            self._written_at = now
+            self.write(now)
+
+    def write(self, before: datetime) -> None:
+        """Write the buckets that had ended before a moment; what cannot be written is kept."""
+        with self._lock:
+            taken, self._meter = self._meter.taken(before)
+        self._waiting = [*self._waiting, *taken][-_MOST_WAITING:]
+        if not self._waiting:
+            return
+        try:
+            self._write()
+        except Exception as error:  # noqa: BLE001 - the edge: data work goes on
+            self._trouble(as_polynya(error))
+        else:
+            self._reported = ""
+
+    def _write(self) -> None:
+        if self._refused:
+            self._waiting = []
+            raise LATENCY_NOT_KEPT(where=self._name)
+        assert self._settings is not None, "there is nothing to write without settings"
+        catalog, now = self._open(), self._clock.now()
+        for schema in sorted({self._schema_of(one) for one in self._waiting}):
+            of_schema = [one for one in self._waiting if self._schema_of(one) == schema]
+            table = LatencyTable(catalog, schema)
+            table.append(of_schema)
+            self._waiting = [one for one in self._waiting if self._schema_of(one) != schema]
+            if now - self._maintained.get(schema, datetime.min.replace(tzinfo=now.tzinfo)) >= (
+                _MAINTAIN
+            ):
+                self._maintained[schema] = now
+                table.maintain(keep=self._settings.keep, now=now)
+
+    def _schema_of(self, one: LatencySample) -> str:
+        schema = one.dataset.partition(".")[0]
+        return self._schemas[schema][1] if schema in self._schemas else f"{schema}_internal"
+
+    def _trouble(self, error: PolynyaError) -> None:
+        if str(error) != self._reported:
+            self._reported = str(error)
+            self._tell(LatencyFailed(subject=self._name, error=error))
+
+
+def read_latencies(project: LoadedProject, since: datetime) -> list[LatencySample]:
+    """The kept samples of a project from a moment on. Needs no JVM."""
+    if not has_tables(project.target):
+        return []
+    catalog = python_catalog(project.target)
+    return [
+        one
+        for schema in sorted(project.internal_schemas)
+        for one in LatencyTable(catalog, schema).read(since)
+    ]

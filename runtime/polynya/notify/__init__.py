@@ -1,0 +1,1 @@
+"""Notifications: from what happens to messages, and their channels."""
