@@ -134,6 +134,13 @@ def _changed_keys() -> dict[str, str]:
     return {name: f"changed_{name.partition('.')[2]}" for name in INPUTS}
 
 
+def _literal(one: Any) -> str:
+    """A value of `value` as SQL."""
+    if one is None:
+        return "NULL"
+    return f"'{one}'" if isinstance(one, str | date) else str(one)
+
+
 class Tables:
     """The tables of a database in the states that a step reads."""
 
@@ -155,14 +162,14 @@ class Tables:
 
     def load(self, prefix: str, data: Data) -> None:
         """Give the tables of a state their rows."""
+        # Literals: DuckDB looks for packages that are not there at each parameter.
+        script = []
         for name, relation in _relations(prefix).items():
-            self.connection.execute(f"DELETE FROM {relation}")
-            rows = list(data[name].values())
-            if rows:
-                marks = ", ".join(f"({', '.join('?' * len(rows[0]))})" for _ in rows)
-                self.connection.execute(
-                    f"INSERT INTO {relation} VALUES {marks}", [v for r in rows for v in r]
-                )
+            script.append(f"DELETE FROM {relation};")
+            if data[name]:
+                rows = (f"({', '.join(map(_literal, row))})" for row in data[name].values())
+                script.append(f"INSERT INTO {relation} VALUES {', '.join(rows)};")
+        self.connection.execute("".join(script))
 
     def narrow(self, name: str, columns: Mapping[str, str]) -> None:
         """Make the view of an input's rows with affected values, as a step of the engine does."""
