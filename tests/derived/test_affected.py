@@ -186,7 +186,7 @@ def _pairs_of_any_columns(patch: Patch) -> None:
         left, right = (relation.alias for relation in block.relations)
         return [(exp.column("id", table=left), exp.column("seg", table=right))]
 
-    patch.setattr(affected, "_pairs", planted)
+    patch.setattr(affected, "compared_columns", planted)
 
 
 def _having_kept(patch: Patch) -> None:
