@@ -112,6 +112,8 @@ def _analysed(statement: DerivedStatement, prefer: Sequence[str]) -> Incremental
         chosen = planner.chosen(block, allowed)
     if not chosen:
         raise NotIncrementalError(planner.why_nothing_restricts(block))
+    if all(_is_label(block, at) for at in chosen):
+        raise NotIncrementalError("constants that tell branches apart, not rows, restrict it")
     if not planner.covers_units(block, chosen):
         chosen = allowed
     planner.check_units(block, chosen)
@@ -511,6 +513,21 @@ def _covered(expression: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
     if isinstance(inner, exp.Column):
         return False
     return all(_covered(part, keys) for part in inner.iter_expressions())
+
+
+def _is_label(block: Block, at: int) -> bool:
+    """Whether a column is a constant in each branch that it comes from."""
+    for branch in selects(block):
+        expression = branch.outputs[at][1]
+        column = direct(expression)
+        if column is None:
+            if not is_constant(expression):
+                return False
+            continue
+        inner = next((r.block for r in branch.relations if r.alias == column.table), None)
+        if inner is None or not _is_label(inner, inner.names.index(column.name)):
+            return False
+    return True
 
 
 def _sets_of(

@@ -235,7 +235,7 @@ def rows_of(
             yield from _of_full_join(group, kinds)
         return
     for relation in group.relations:
-        if relation.how is not How.INNER or relation.alias in group.weak:
+        if relation.how not in {How.INNER, How.RIGHT} or relation.alias in group.weak:
             continue
         if relation.table is not None:
             name = statement.tables[relation.table]
