@@ -73,7 +73,7 @@ INCREMENTAL = {
 FULL = {
     "SELECT id FROM orders LIMIT 3": "LIMIT",
     "SELECT id FROM orders WHERE cust IN (SELECT id FROM customers LIMIT 3)": "LIMIT",
-    "SELECT max(id) AS m FROM orders": "without GROUP BY",
+    "SELECT avg(amt) AS m FROM orders": "without GROUP BY",
     "SELECT id, rand() AS r FROM orders": "rand() gives another value",
     "SELECT id, current_date AS d FROM orders": "another time",
     "SELECT id, now() AS d FROM orders": "another time",
@@ -87,7 +87,7 @@ FULL = {
     "FROM orders) WHERE rn = 1": "may order ties anyhow",
     "SELECT s, count(*) AS n FROM (SELECT sum(rate) AS s FROM orders GROUP BY cust) GROUP BY s":
         "a sum of doubles",
-    "SELECT a.m FROM (SELECT max(id) AS m FROM orders) AS a": "FROM",
+    "SELECT a.m FROM (SELECT avg(amt) AS m FROM orders) AS a": "its last value",
 }  # fmt: skip
 
 
