@@ -19,7 +19,7 @@ from polynya.derived.affected import FullPlan, IncrementalPlan, Plan, affected_k
 from polynya.derived.blocks import SelectBlock, relations_of, selects
 from polynya.derived.statement import parse
 from polynya.query.translate import NotEmbeddedError
-from tests.derived.random_steps import follow_random
+from tests.derived.random_steps import follow_random, follow_seed
 from tests.derived.shop import INPUTS, Counts, Tables, WrongResultError, follow, histories
 
 TABLES = Tables()
@@ -145,6 +145,17 @@ def test_lateral_view_is_kept_in_the_text_for_spark_only() -> None:
 @given(st.randoms(use_true_random=False))
 def test_random_statements_are_right_over_random_histories(random: Random) -> None:
     follow_random(random, TABLES, Counts())
+
+
+@pytest.mark.slow
+def test_a_thousand_steps_of_statements_by_seeds_are_right() -> None:
+    counts, seed = Counts(), int(os.environ.get("POLYNYA_TEST_SEED", "1")) * 1000
+
+    while counts.steps < 1000:
+        follow_seed(seed, TABLES, counts)
+        seed += 1
+
+    assert counts.totals, seed
 
 
 Patch = pytest.MonkeyPatch

@@ -355,4 +355,4 @@ def _added(stored: Any, before: Any, now: Any) -> Any:
 
 def _order(one: Any, other: Any) -> int:
     assert isinstance(one, int | Decimal | str | date), "only these types are compared"
-    return (one > other) - (one < other)
+    return int(one > other) - int(one < other)

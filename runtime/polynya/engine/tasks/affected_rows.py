@@ -188,7 +188,7 @@ class ChangedTotals:
         rows = [[column[0].as_py() for column in one.columns] for one in (stored, before, now)]
         try:
             values = merged(self.plan.merges, *rows)
-            columns = [
+            typed = [
                 pa.array([value], column.type)
                 for value, column in zip(values, now.columns, strict=True)
             ]
@@ -196,7 +196,7 @@ class ChangedTotals:
             return str(reason)
         except (pa.ArrowInvalid, OverflowError):
             return "a total is too large for its type"
-        return pa.table(columns, schema=now.schema)
+        return pa.table(typed, schema=now.schema)
 
 
 def affected_keys(
