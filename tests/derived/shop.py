@@ -181,7 +181,7 @@ class Tables:
             f'v."{column}" IS NOT DISTINCT FROM k."{key}"' for column, key in columns.items()
         )
         self.connection.execute(
-            f"CREATE OR REPLACE TEMP VIEW narrow_{name.split('.')[-1]} AS "
+            f"CREATE OR REPLACE TEMP VIEW narrow_{name.rpartition('.')[2]} AS "
             f"SELECT v.* FROM {_relations('new')[name]} v SEMI JOIN affected k ON {same}"
         )
 
