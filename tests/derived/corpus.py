@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from polynya.derived.affected import FullPlan, IncrementalPlan, Plan, analyse
 from polynya.derived.lineage import QueryLineage, lineage_of
+from polynya.derived.plans import TotalsPlan
 from polynya.derived.schema import DerivedInput
 from polynya.derived.statement import parse
 
@@ -113,6 +114,8 @@ def table(found: list[Query]) -> str:
         match query.plan:
             case IncrementalPlan(columns=columns):
                 shown = ", ".join(f"`{column}`" for column in columns)
+            case TotalsPlan(columns=columns):
+                shown = "totals, by " + ", ".join(f"`{column}`" for column in columns)
             case FullPlan(reason=reason):
                 shown = f"**full**: {reason}"
         lines.append(f"| {query.benchmark} {query.number} | {shown} |")
@@ -120,7 +123,7 @@ def table(found: list[Query]) -> str:
 
 
 def _share(found: list[Query]) -> str:
-    number = sum(isinstance(query.plan, IncrementalPlan) for query in found)
+    number = sum(not isinstance(query.plan, FullPlan) for query in found)
     return f"{number} of {len(found)} ({100 * number / len(found):.0f} %)"
 
 

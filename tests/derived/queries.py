@@ -49,7 +49,7 @@ class Statements:
 
     def statement(self) -> str:
         """One statement; its columns are called p0, p1 …."""
-        body = self._query(2)
+        body = self._query(2) if self._random.randrange(8) else self._totals()
         if not self._ctes:
             return body.sql
         shown = ", ".join(f"{name} AS ({cte.sql})" for name, cte in self._ctes)
@@ -82,6 +82,66 @@ class Statements:
 
     def _columns_of(self, name: str) -> tuple[_Column, ...]:
         return tuple(_Column(column, kind) for column, kind in INPUTS[name].columns.items())
+
+    def _totals(self) -> _Source:
+        """One row: an aggregate without GROUP BY, or several in FROM."""
+        number = self._random.choice((1, 1, 1, 2, 3))
+        found = [self._total() for _ in range(number)]
+        if number == 1:
+            return found[0]
+        aliases = [self._alias() for _ in found]
+        shown = ", ".join(
+            f"({one.sql}) AS {alias}" for one, alias in zip(found, aliases, strict=True)
+        )
+        columns = [
+            (f"{alias}.{column.name}", column.kind)
+            for one, alias in zip(found, aliases, strict=True)
+            for column in one.columns
+        ]
+        return self._selected("SELECT", columns, f" FROM {shown}")
+
+    def _total(self) -> _Source:
+        depth, what = self._random.randrange(3), self._random.randrange(6)
+        if what == 0:
+            inner, alias = self._set(1), self._alias()
+            text, sources = f" FROM ({inner.sql}) AS {alias}", [_Named(alias, inner.columns)]
+        elif what == 1:
+            full = self._full_sources(1)
+            text, sources = full if full is not None else self._from(depth)
+        else:
+            text, sources = self._from(depth)
+        text += self._where(sources)
+        source, column = self._pick(sources, 1)[0]
+        counted = f"{source.alias}.{column.name}"
+        aggregates = [self._additive(sources, counted) for _ in range(self._random.randrange(1, 4))]
+        return self._selected("SELECT", aggregates, text)
+
+    def _additive(self, sources: Sequence[_Named], counted: str) -> tuple[str, str]:
+        number = self._random.randrange(8)
+        if number == 0:
+            return f"count(DISTINCT {counted})", "bigint"
+        numbers = [
+            (f"{s.alias}.{c.name}", c.kind)
+            for s in sources
+            for c in s.columns
+            if c.kind in {"int", "decimal(9,2)"}
+        ]
+        if not numbers or number == 1:
+            return "count(*)", "bigint"
+        name, kind = self._random.choice(numbers)
+        match number:
+            case 2:
+                return f"max({name})", kind
+            case 3:
+                return f"coalesce(sum({name}), 0)", kind
+            case 4:
+                return f"count({name}) FILTER (WHERE {self._simple(sources)})", "bigint"
+            case 5:
+                return f"sum(CASE WHEN {self._simple(sources)} THEN {name} END)", kind
+            case 6:
+                return f"min({name})", kind
+            case _:
+                return f"sum({name})", kind
 
     def _query(self, depth: int) -> _Source:
         kind = self._random.choice(
@@ -295,6 +355,18 @@ class Statements:
                 columns.append((self._random.choice(fitting) if fitting else literal, kind))
             branches.append(self._selected("SELECT", columns, text))
         return _Source(f"{branches[0].sql} {word} {branches[1].sql}", branches[0].columns)
+
+    def _full_sources(self, depth: int) -> tuple[str, list[_Named]] | None:
+        """FROM of a FULL JOIN by columns of one type, where there are such."""
+        left, right = self._source(depth), self._source(depth)
+        one, other = _Named(self._alias(), left.columns), _Named(self._alias(), right.columns)
+        pairs = [(a, b) for a in left.columns for b in right.columns if a.kind == b.kind]
+        if not pairs:
+            return None
+        a, b = self._random.choice(pairs)
+        on = f"{one.alias}.{a.name} = {other.alias}.{b.name}"
+        text = f" FROM {left.sql} AS {one.alias} FULL JOIN {right.sql} AS {other.alias} ON {on}"
+        return text, [one, other]
 
     def _full(self, depth: int) -> _Source:
         left, right = self._source(depth), self._source(depth)

@@ -9,17 +9,20 @@ from tests.derived.queries import Statements
 from tests.derived.shop import Counts, Tables, WrongResultError, follow, histories
 
 BATCHES = 4
+LONG_BATCHES = 8
 
 
-def follow_random(random: Random, tables: Tables, counts: Counts) -> str | None:
+def follow_random(
+    random: Random, tables: Tables, counts: Counts, batches: int = BATCHES
+) -> str | None:
     """Follow one statement over one history; the reason if it is computed as a whole."""
     sql = Statements(random).statement()
-    return follow(sql, histories(random, BATCHES), tables, counts)
+    return follow(sql, histories(random, batches), tables, counts)
 
 
 def follow_seed(seed: int, tables: Tables, counts: Counts) -> str | None:
-    """The same, by a seed."""
-    return follow_random(Random(seed), tables, counts)
+    """The same over a longer history, by a seed."""
+    return follow_random(Random(seed), tables, counts, LONG_BATCHES)
 
 
 def is_wrong(random: Random) -> bool:

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 import duckdb
+import sqlglot
 
 from polynya.derived.affected import (
     FullPlan,
@@ -24,8 +25,11 @@ from polynya.derived.affected import (
     restricted_sql,
     statement_sql,
 )
+from polynya.derived.plans import TotalsPlan
 from polynya.derived.schema import DerivedInput
 from polynya.derived.statement import parse
+from polynya.derived.tables import NarrowedText, parsed_query
+from polynya.derived.totals import UnknownTotalError, merged
 
 INPUTS = {
     one.name: one
@@ -134,6 +138,13 @@ def _changed_keys() -> dict[str, str]:
     return {name: f"changed_{name.partition('.')[2]}" for name in INPUTS}
 
 
+def _literal(one: Any) -> str:
+    """A value of `value` as SQL."""
+    if one is None:
+        return "NULL"
+    return f"'{one}'" if isinstance(one, str | date) else str(one)
+
+
 class Tables:
     """The tables of a database in the states that a step reads."""
 
@@ -155,14 +166,14 @@ class Tables:
 
     def load(self, prefix: str, data: Data) -> None:
         """Give the tables of a state their rows."""
+        # Literals: DuckDB looks for packages that are not there at each parameter.
+        script = []
         for name, relation in _relations(prefix).items():
-            self.connection.execute(f"DELETE FROM {relation}")
-            rows = list(data[name].values())
-            if rows:
-                marks = ", ".join(f"({', '.join('?' * len(rows[0]))})" for _ in rows)
-                self.connection.execute(
-                    f"INSERT INTO {relation} VALUES {marks}", [v for r in rows for v in r]
-                )
+            script.append(f"DELETE FROM {relation};")
+            if data[name]:
+                rows = (f"({', '.join(map(_literal, row))})" for row in data[name].values())
+                script.append(f"INSERT INTO {relation} VALUES {', '.join(rows)};")
+        self.connection.execute("".join(script))
 
     def narrow(self, name: str, columns: Mapping[str, str]) -> None:
         """Make the view of an input's rows with affected values, as a step of the engine does."""
@@ -170,7 +181,7 @@ class Tables:
             f'v."{column}" IS NOT DISTINCT FROM k."{key}"' for column, key in columns.items()
         )
         self.connection.execute(
-            f"CREATE OR REPLACE TEMP VIEW narrow_{name.split('.')[-1]} AS "
+            f"CREATE OR REPLACE TEMP VIEW narrow_{name.rpartition('.')[2]} AS "
             f"SELECT v.* FROM {_relations('new')[name]} v SEMI JOIN affected k ON {same}"
         )
 
@@ -196,6 +207,8 @@ class Counts:
     steps: int = 0
     incremental: int = 0
     full: int = 0
+    totals: int = 0
+    unknown: int = 0
     rows: int = 0
     recomputed: int = 0
 
@@ -219,6 +232,9 @@ def follow(
         counts.full += 1
         return plan.reason
     counts.incremental += 1
+    if isinstance(plan, TotalsPlan):
+        _follow_totals(plan, states, tables, counts)
+        return None
     whole = statement_sql(statement, _relations("new"), dialect="duckdb")
     keys_sql = edit_keys(
         affected_keys_sql(
@@ -266,6 +282,67 @@ def follow(
                 f"too many {stored - wanted}\nlacking {wanted - stored}\n{before}\n{after}"
             )
     return None
+
+
+def _follow_totals(
+    plan: TotalsPlan, states: Sequence[Data], tables: Tables, counts: Counts
+) -> None:
+    """The same for totals, by the user's text, as a step has it."""
+    sql = plan.statement.text
+    whole = statement_sql(plan.statement, _relations("new"), dialect="duckdb")
+    relations = [_relations(state) for state in ("old", "new", "touched_old", "touched_new")]
+    keys = [
+        affected_keys_sql(part, *relations, changed=_changed_keys(), dialect="duckdb")
+        for part in plan.parts
+    ]
+    narrowed = [
+        NarrowedText(
+            one.start,
+            one.end,
+            one.alias,
+            f"affected_{number}",
+            " AND ".join(f"v.{name} <=> k.k{at}" for at, name in enumerate(one.columns)),
+        )
+        for number, part in enumerate(plan.parts)
+        for one in part.relations
+    ]
+    before_sql, now_sql = (
+        _in_duckdb(parsed_query(sql, "q").over(_by_any_name(relations[state]), narrowed))
+        for state in (0, 1)
+    )
+    tables.load("new", states[0])
+    (stored,) = tables.connection.execute(whole).fetchall()
+    for before, after in itertools.pairwise(states):
+        tables.load("old", before)
+        tables.load("new", after)
+        tables.load("touched_old", touched(before, after))
+        tables.load("touched_new", touched(after, before))
+        for number, text in enumerate(keys):
+            tables.connection.execute(f"CREATE OR REPLACE TEMP TABLE affected_{number} AS {text}")
+        (old,) = tables.connection.execute(before_sql).fetchall()
+        (new,) = tables.connection.execute(now_sql).fetchall()
+        (wanted,) = tables.connection.execute(whole).fetchall()
+        counts.steps += 1
+        counts.totals += 1
+        try:
+            stored = tuple(merged(plan.merges, stored, old, new))
+        except UnknownTotalError:
+            counts.unknown += 1
+            stored = wanted
+        if stored != wanted:
+            raise WrongResultError(
+                f"{sql}\ntotals by {plan.columns}\n{stored} instead of {wanted}\n{before}\n{after}"
+            )
+
+
+def _by_any_name(relations: Mapping[str, str]) -> dict[str, str]:
+    """The relations by the names of inputs, with and without their task."""
+    return {**relations, **{name.partition(".")[2]: one for name, one in relations.items()}}
+
+
+def _in_duckdb(text: str) -> str:
+    """A text of Spark, which the random statements keep simple, in DuckDB's dialect."""
+    return sqlglot.transpile(text, read="spark", write="duckdb")[0].replace("LEFT SEMI", "SEMI")
 
 
 def histories(random: Random, batches: int) -> list[Data]:

@@ -261,7 +261,7 @@ def _show_steps(context: CommandContext, project: LoadedProject) -> bool:
             continue
         # Start-up time: sqlglot.
         from polynya.cli.steps import step_plan
-        from polynya.derived.plans import FullPlan
+        from polynya.derived.plans import FullPlan, TotalsPlan
 
         for dataset in task.datasets:
             name = resolved(task, dataset).relations.current
@@ -269,6 +269,8 @@ def _show_steps(context: CommandContext, project: LoadedProject) -> bool:
             columns = [] if plan is None or isinstance(plan, FullPlan) else list(plan.columns)
             why = plan.reason if isinstance(plan, FullPlan) else None
             text = f"{name}: a step computes the rows that changes concern, by {', '.join(columns)}"
+            if isinstance(plan, TotalsPlan):
+                text = f"{name}: a step adds what changed to its totals, by {', '.join(columns)}"
             if plan is None:
                 text = f"{name}: how a step is restricted is known when its inputs have columns"
             elif why is not None:

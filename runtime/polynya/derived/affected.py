@@ -30,19 +30,22 @@ from polynya.derived.blocks import (
     SelectBlock,
     SetBlock,
     blocks_of,
+    compared_columns,
     direct,
+    is_constant,
     is_plain,
     selects,
     tables_of,
 )
 from polynya.derived.functions import GENERATORS, MAPS, SAME_IN_DUCKDB
-from polynya.derived.plans import FullPlan, IncrementalPlan, Plan
+from polynya.derived.plans import FullPlan, IncrementalPlan, Plan, TotalPart, TotalsPlan
 from polynya.derived.restriction import is_map, map_keys, restrictable_inputs
 from polynya.derived.schema import DerivedInput
 from polynya.derived.stability import Stability
 from polynya.derived.statement import DerivedStatement, parse
 from polynya.derived.tables import ParsedQuery
 from polynya.derived.terms import Step, Term, terms
+from polynya.derived.totals import TotalRows, narrowed, rows_of, totals_of
 from polynya.derived.trees import unwrapped
 from polynya.model.errors import ConfigError
 from polynya.query.translate import NotEmbeddedError
@@ -53,6 +56,7 @@ _TOUCHED: Final = "touched_"
 _CHANGED: Final = "changed"
 #: A longer text costs more to plan than the rows that it saves.
 _MAX_NODES: Final = 200_000
+_ONE_ROW: Final = "an aggregate without GROUP BY: its one row depends on every row"
 
 
 __all__ = [
@@ -80,7 +84,7 @@ def analyse(statement: DerivedStatement, *, prefer: Sequence[str] = ()) -> Plan:
     try:
         return _analysed(statement, prefer)
     except NotIncrementalError as reason:
-        return FullPlan(str(reason))
+        return _totals(statement) or FullPlan(str(reason))
     except RecursionError:
         return FullPlan("the statement has too many levels, one in another")
 
@@ -95,9 +99,7 @@ def plan_of(query: ParsedQuery, inputs: Mapping[str, DerivedInput], prefer: Sequ
 
 def _analysed(statement: DerivedStatement, prefer: Sequence[str]) -> IncrementalPlan:
     block, ctes = blocks_of(statement)
-    stability = Stability(
-        {table: statement.inputs[name] for table, name in statement.tables.items()}
-    )
+    stability = _stability(statement)
     stability.check(block)
     kinds = Kinds(block, statement)
     planner = _Planner(stability, kinds, ctes, statement)
@@ -110,12 +112,59 @@ def _analysed(statement: DerivedStatement, prefer: Sequence[str]) -> Incremental
         chosen = planner.chosen(block, allowed)
     if not chosen:
         raise NotIncrementalError(planner.why_nothing_restricts(block))
+    if all(_is_label(block, at) for at in chosen):
+        raise NotIncrementalError("constants that tell branches apart, not rows, restrict it")
     if not planner.covers_units(block, chosen):
         chosen = allowed
     planner.check_units(block, chosen)
     columns = tuple(block.names[at] for at in chosen)
     query = planner.keys(block, chosen, columns)
     return IncrementalPlan(statement, columns, planner.with_ctes(query), block, stability)
+
+
+def _stability(statement: DerivedStatement) -> Stability:
+    return Stability({table: statement.inputs[name] for table, name in statement.tables.items()})
+
+
+def _totals(statement: DerivedStatement) -> TotalsPlan | FullPlan | None:
+    """The plan of a result of one row; None for other results."""
+    try:
+        block, ctes = blocks_of(statement)
+        stability, kinds = _stability(statement), Kinds(block, statement)
+        found = totals_of(block, stability, kinds)
+        if found is None:
+            return None
+        parts, columns = [], []
+        for group in found.groups:
+            # Each has a planner of its own: the queries of two parts stand in two texts.
+            planner = _Planner(stability, kinds, ctes, statement)
+            rows = _total_rows(group, planner, kinds, statement)
+            names = [f"k{at}" for at in range(len(rows.rows.outputs))]
+            query = planner.keys(rows.rows, range(len(names)), names)
+            parts.append(TotalPart(statement, planner.with_ctes(query), rows.relations))
+            columns += [name for one in rows.relations for name in one.columns]
+    except NotIncrementalError as reason:
+        return FullPlan(f"{_ONE_ROW}, and {reason}")
+    return TotalsPlan(statement, tuple(dict.fromkeys(columns)), found.merges, tuple(parts))
+
+
+def _total_rows(
+    group: SelectBlock, planner: _Planner, kinds: Kinds, statement: DerivedStatement
+) -> TotalRows:
+    """The first way to narrow the rows of a total that the analysis allows."""
+    for rows, whole in rows_of(group, kinds, statement):
+        allowed = planner.of_rows(rows.rows)
+        if whole and len(allowed) == len(rows.rows.outputs):
+            return rows
+        if not whole:
+            at = rows.relations[0].start
+            relation = next(r for r in group.relations if r.place and r.place[0] == at)
+            assert relation.block is not None, "a table has its key"
+            own = planner.chosen(relation.block, planner.allowed(relation.block))
+            chosen = [at for at in own if at in allowed]
+            if chosen:
+                return narrowed(group, relation, [relation.block.names[at] for at in chosen])
+    raise NotIncrementalError("no relation of it has columns by which its rows may be told apart")
 
 
 class _Planner:
@@ -138,6 +187,10 @@ class _Planner:
 
     # Restriction columns
 
+    def of_rows(self, block: SelectBlock) -> list[int]:
+        """The same as `allowed` of a block that is not one of the statement's."""
+        return self._allowed_of(block)
+
     def allowed(self, block: Block) -> list[int]:
         """The positions of the columns that may restrict a block."""
         if block.number not in self._allowed:
@@ -151,8 +204,8 @@ class _Planner:
             return [
                 at
                 for at in range(len(block.names))
-                if all(at in self.allowed(b) or _is_constant(b.outputs[at][1]) for b in branches)
-                and not all(_is_constant(b.outputs[at][1]) for b in branches)
+                if all(at in self.allowed(b) or is_constant(b.outputs[at][1]) for b in branches)
+                and not all(is_constant(b.outputs[at][1]) for b in branches)
             ]
         lone = {
             relation.alias
@@ -234,7 +287,7 @@ class _Planner:
         """The reason why no column restricts a recomputation."""
         branches = list(selects(block))
         if any(branch.keys == [] for branch in branches):
-            return "an aggregate without GROUP BY: its one row depends on every row"
+            return _ONE_ROW
         if isinstance(block, SetBlock):
             return "no column may restrict every branch of the set operation"
         return self._why_join(block) or self._why_group(block) or self._why_columns(block)
@@ -462,6 +515,21 @@ def _covered(expression: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
     return all(_covered(part, keys) for part in inner.iter_expressions())
 
 
+def _is_label(block: Block, at: int) -> bool:
+    """Whether a column is a constant in each branch that it comes from."""
+    for branch in selects(block):
+        expression = branch.outputs[at][1]
+        column = direct(expression)
+        if column is None:
+            if not is_constant(expression):
+                return False
+            continue
+        inner = next((r.block for r in branch.relations if r.alias == column.table), None)
+        if inner is None or not _is_label(inner, inner.names.index(column.name)):
+            return False
+    return True
+
+
 def _sets_of(
     group: exp.Expr, expressions: Sequence[exp.Expr], keys: Sequence[exp.Expr]
 ) -> exp.Expr:
@@ -486,13 +554,6 @@ def _sets_of(
         if parts:
             fresh.set(name, parts)
     return fresh
-
-
-def _is_constant(expression: exp.Expr) -> bool:
-    return not any(
-        isinstance(part, exp.Column | exp.AggFunc | exp.Window | exp.Query | exp.Anonymous)
-        for part in expression.walk()
-    )
 
 
 def _is_comparable(expression: exp.Expr, kinds: Kinds) -> bool:
@@ -523,18 +584,6 @@ def _arguments_of_coalesce(node: exp.Expr) -> list[exp.Expr]:
     return []
 
 
-def _pairs(block: SelectBlock) -> list[tuple[exp.Column, exp.Column]]:
-    """The columns that the condition of a FULL OUTER JOIN compares: left, right."""
-    left = block.relations[0].alias
-    found = []
-    for part in block.relations[1].on:
-        if isinstance(part, exp.EQ):
-            one, other = direct(part.this), direct(part.expression)
-            if one is not None and other is not None and one.table != other.table:
-                found.append((one, other) if one.table == left else (other, one))
-    return found
-
-
 def _merged(block: SelectBlock, kinds: Kinds) -> list[exp.Expr] | None:
     """Of a FULL OUTER JOIN what has the key of either side; None for other blocks."""
     if not any(relation.how is How.FULL for relation in block.relations):
@@ -542,7 +591,7 @@ def _merged(block: SelectBlock, kinds: Kinds) -> list[exp.Expr] | None:
     # Of columns of two types, equal values may be written differently.
     pairs = {
         frozenset((str(one), str(other)))
-        for one, other in _pairs(block)
+        for one, other in compared_columns(block)
         if kinds.of(one) is not None and kinds.of(one) == kinds.of(other)
     }
     return [
@@ -584,7 +633,7 @@ class _DuckDBWriter(DuckDBGenerator):
 
 
 def affected_keys_sql(
-    plan: IncrementalPlan,
+    plan: IncrementalPlan | TotalPart,
     old: Mapping[str, str],
     new: Mapping[str, str],
     touched_old: Mapping[str, str],
@@ -596,7 +645,7 @@ def affected_keys_sql(
     """SQL of the affected keys: the columns `plan.columns`, each row once.
 
     Args:
-        plan: of a statement.
+        plan: of a statement, or of one of its totals, with the columns `k0`, `k1` ….
         old: the name of an input -> the relation that has its rows before the changes.
         new: those with its rows after them.
         touched_old: those with the rows of `old` that were changed or deleted; more is allowed.

@@ -37,13 +37,18 @@ class How(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class BlockRelation:
-    """A relation of FROM: a table of the tree, or a block."""
+    """A relation of FROM: a table of the tree, or a block.
+
+    `place` is where the text names it or has its query: the first character, the one after the
+    last, and the name of a table without an alias. None where it is not known.
+    """
 
     alias: str
     table: str | None
     block: Block | None
     how: How
     on: list[exp.Expr]
+    place: tuple[int, int, str | None] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -266,10 +271,11 @@ class _Builder:
         relations = [(source.this, None)] if source is not None else []
         for relation, join in [*relations, *((join.this, join) for join in joins)]:
             alias = f"s{self._next()}"
+            place = relation.meta.get("place")
             table, inner = self._source(relation, ctes)
             aliases[relation.alias_or_name] = alias
             how = _how(join)
-            block.relations.append(BlockRelation(alias, table, inner, how, []))
+            block.relations.append(BlockRelation(alias, table, inner, how, [], place))
         _check_joins(block)
         for lateral in node.args.get("laterals") or []:
             aliases[lateral.alias] = f"s{self._next()}"
@@ -428,3 +434,23 @@ def is_plain(expression: exp.Expr) -> bool:
     return not any(
         isinstance(part, exp.AggFunc | exp.Window | exp.Query) for part in expression.walk()
     )
+
+
+def is_constant(expression: exp.Expr) -> bool:
+    """Whether an expression has one value for all rows."""
+    return not any(
+        isinstance(part, exp.Column | exp.AggFunc | exp.Window | exp.Query | exp.Anonymous)
+        for part in expression.walk()
+    )
+
+
+def compared_columns(block: SelectBlock) -> list[tuple[exp.Column, exp.Column]]:
+    """The columns that the condition of a FULL OUTER JOIN compares: left, right."""
+    left = block.relations[0].alias
+    found = []
+    for part in block.relations[1].on:
+        if isinstance(part, exp.EQ):
+            one, other = direct(part.this), direct(part.expression)
+            if one is not None and other is not None and one.table != other.table:
+                found.append((one, other) if one.table == left else (other, one))
+    return found

@@ -168,6 +168,10 @@ class StatementNames:
                 what = "PIVOT" if relation.args.get("pivots") else "a join in brackets"
                 raise CLAUSE_NOT_ALLOWED(what=what, where=self._source.of(relation))
             columns = self._query(relation.this, ctes, None)
+            alias = relation.args.get("alias")
+            if alias is not None and alias.args.get("columns"):
+                # Outside, its columns have other names than in its text.
+                relation.meta.pop("place", None)
             if not relation.alias:
                 self._unnamed += 1
                 name = exp.to_identifier(f"__t{self._unnamed}")
@@ -182,6 +186,13 @@ class StatementNames:
 
     def _table(self, table: exp.Table, ctes: Mapping[str, list[str]]) -> list[str]:
         parts = [part.name for part in table.parts]
+        first, last = table.parts[0].meta, table.parts[-1].meta
+        if "start" in first and "end" in last:
+            table.meta["place"] = (
+                first["start"],
+                last["end"] + 1,
+                None if table.alias else parts[-1],
+            )
         if len(parts) == 1 and parts[0].lower() in ctes:
             return ctes[parts[0].lower()]
         place = self._source.of(table)

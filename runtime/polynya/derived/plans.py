@@ -10,6 +10,7 @@ from sqlglot import exp
 from polynya.derived.blocks import Block
 from polynya.derived.stability import Stability
 from polynya.derived.statement import DerivedStatement
+from polynya.derived.totals import Merge, NarrowedRelation
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,36 @@ class IncrementalPlan:
     stability: Stability
 
 
-Plan: TypeAlias = IncrementalPlan | FullPlan
+@dataclass(frozen=True, slots=True)
+class TotalPart:
+    """One of the totals of a result: the query of its affected keys, and what they narrow.
+
+    The keys are called `k0`, `k1` …; tables are named as in `IncrementalPlan.keys`.
+    """
+
+    statement: DerivedStatement
+    keys: exp.Query
+    relations: tuple[NarrowedRelation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsPlan:
+    """A statement of one row, whose values follow by what changed rows add and take away.
+
+    Attributes:
+        statement: the statement.
+        columns: the columns of the narrowed relations.
+        merges: how each column of the result follows.
+        parts: the totals that the row is made of.
+    """
+
+    statement: DerivedStatement
+    columns: tuple[str, ...]
+    merges: tuple[Merge, ...]
+    parts: tuple[TotalPart, ...]
+
+
+Plan: TypeAlias = IncrementalPlan | TotalsPlan | FullPlan
 
 #: A query over registered tables is not `strict`: each of their versions computes all.
 OF_REGISTERED: Final = FullPlan("it reads a registered table, whose changes are not known by key")

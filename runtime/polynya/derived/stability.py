@@ -229,6 +229,36 @@ class Stability:
             return kind in _EXACT_TYPES or kind.startswith(("decimal", "numeric"))
         return False
 
+    def is_exact_sum(self, call: exp.Expr, block: SelectBlock) -> bool:
+        """Whether the sum of an aggregate's argument is the same in every order."""
+        return all(self._is_exact(argument, block) for argument in call.expressions)
+
+    def is_reproducible(self, block: Block) -> bool:
+        """Whether a block and all that it reads have the same rows whenever they are computed."""
+        seen: set[int] = set()
+        pending = [block]
+        while pending:
+            inner = pending.pop()
+            if inner.number in seen:
+                continue
+            seen.add(inner.number)
+            if self.loose(inner) or self.inexact(inner):
+                return False
+            for branch in selects(inner):
+                if branch.having is not None and not self._is_decided(branch.having, branch):
+                    return False
+                pending += [nested.block for nested in branch.nested]
+                pending += [r.block for r in branch.relations if r.block is not None]
+        return True
+
+    def _is_decided(self, condition: exp.Expr, block: SelectBlock) -> bool:
+        """Whether the aggregates of HAVING are the same in every order."""
+        return not self._orders(condition, block) and all(
+            self.is_exact_sum(part, block)
+            for part in condition.find_all(exp.AggFunc)
+            if part.name.lower() in SUMS
+        )
+
     def _why(self, block: Block) -> str:
         for branch in selects(block):
             for _, expression in branch.outputs:

@@ -70,6 +70,25 @@ class StatementParser(PlainParser):
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = SparkParser.NO_PAREN_FUNCTIONS
 
+    def _parse_subquery(self, this: exp.Expr | None, *given: Any, **named: Any) -> Any:
+        """Note which characters a query in brackets is, with them."""
+        end = self._index - 1
+        made = super()._parse_subquery(this, *given, **named)
+        start = self._opening(end)
+        if made is not None and start is not None:
+            made.meta["place"] = (self._tokens[start].start, self._tokens[end].end + 1, None)
+        return made
+
+    def _opening(self, end: int) -> int | None:
+        """The number of the bracket that a closing one belongs to."""
+        depth = 0
+        for number in range(end, -1, -1):
+            kind = self._tokens[number].token_type
+            depth += (kind is TokenType.R_PAREN) - (kind is TokenType.L_PAREN)
+            if depth <= 0:
+                return number if number < end else None
+        return None
+
 
 _OPENING: Final = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING: Final = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}

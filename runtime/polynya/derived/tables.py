@@ -6,7 +6,7 @@ the query from a parse tree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -38,6 +38,20 @@ class TableReference:
 
 
 @dataclass(frozen=True, slots=True)
+class NarrowedText:
+    """A relation of a query, from `start` to `end`, of which rows `v` with some keys `k` are read.
+
+    `keys` is a relation, `condition` compares both, and `alias` is that of a table without one.
+    """
+
+    start: int
+    end: int
+    alias: str | None
+    keys: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedQuery:
     """A query, the tables that it names, and stretches of text that qualify them elsewhere."""
 
@@ -50,12 +64,22 @@ class ParsedQuery:
         """The tables, each once, in the order of the text."""
         return tuple(dict.fromkeys(table.name for table in self.tables))
 
-    def over(self, relations: Mapping[str, str]) -> str:
-        """The text with another relation, by its quoted name, for each table."""
+    def over(self, relations: Mapping[str, str], narrowed: Sequence[NarrowedText] = ()) -> str:
+        """The text with another relation, by its quoted name, for each table.
+
+        Of the relations at the places of `narrowed`, only some rows are read.
+        """
         edits = [(start, end, "") for start, end in self.qualifiers]
+        places = {(one.start, one.end) for one in narrowed}
         for table in self.tables:
             named = "" if table.alias is None else f" AS {quote(table.alias)}"
+            if (table.start, table.end) in places:
+                named = ""
             edits.append((table.start, table.end, f"{relations[table.name]}{named}"))
+        for one in narrowed:
+            named = "" if one.alias is None else f" AS {quote(one.alias)}"
+            rows = f" v LEFT SEMI JOIN {one.keys} k ON {one.condition}){named}"
+            edits += [(one.start, one.start, "(SELECT v.* FROM "), (one.end, one.end, rows)]
         text = self.text
         for start, end, new in sorted(edits, reverse=True):
             text = text[:start] + new + text[end:]

@@ -54,6 +54,35 @@ QUERIES: dict[str, tuple[str, list[str]]] = {
         ["kind", "id"],
     ),
 }
+#: Results of one row, which follow by what changed rows add and take away.
+TOTALS: dict[str, tuple[str, list[str]]] = {
+    "totals of a table": (
+        (
+            "SELECT 'all' AS id, count(*) AS n, sum(amount) AS total, max(amount) AS most, "
+            "count(DISTINCT id) AS ids FROM {s}.orders"
+        ),
+        ["id"],
+    ),
+    "totals of a join": (
+        (
+            "SELECT 'all' AS id, count(*) AS n, coalesce(sum(o.amount), 0) AS total "
+            "FROM {s}.orders o JOIN {s}.users ON users.id = o.buyer LEFT JOIN {s}.users v "
+            "ON v.id = o.amount WHERE users.city = 'Ulm' OR EXISTS "
+            "(SELECT 1 FROM {s}.orders p WHERE p.buyer = o.buyer AND p.id <> o.id)"
+        ),
+        ["id"],
+    ),
+    "totals side by side": (
+        (
+            "WITH pairs AS (SELECT buyer FROM {s}.orders EXCEPT SELECT id FROM {s}.users) "
+            "SELECT 'all' AS id, a.n, b.total, c.strangers FROM (SELECT count(*) AS n FROM "
+            "{s}.users u FULL JOIN {s}.orders o ON u.id = o.buyer) a CROSS JOIN "
+            "(SELECT sum(amount) AS total FROM (SELECT * FROM {s}.orders WHERE amount > 1)) b "
+            "CROSS JOIN (SELECT count(*) AS strangers FROM pairs) c"
+        ),
+        ["id"],
+    ),
+}
 
 
 def batch(feed: Feed, random: Random, seq: int, **kinds: Any) -> None:
@@ -76,9 +105,10 @@ def follow_all(lab: Lab, seed: int, batches: int, names: list[str]) -> list[Rows
     )
     users.copy(put(1, 1, name="ann", city="Ulm"), put(2, 2, name="bob", city="Bonn"))
     orders.copy(put(1, 1, buyer=1, amount=5), put(2, 2, buyer=2, amount=2))
-    statements = {name: QUERIES[name][0].format(s=lab.schema) for name in names}
+    known = QUERIES | TOTALS
+    statements = {name: known[name][0].format(s=lab.schema) for name in names}
     derived = {
-        name: Derived(lab, [users, orders], sql, keys=QUERIES[name][1], incremental="strict")
+        name: Derived(lab, [users, orders], sql, keys=known[name][1], incremental="strict")
         for name, sql in statements.items()
     }
     for number in range(batches):
@@ -108,6 +138,16 @@ def test_every_statement_follows_a_random_history(lab: Lab, seed: int) -> None:
     steps = follow_all(lab, seed, 12, list(QUERIES))
 
     assert all(" of " in step.how for step in steps), [step.how for step in steps]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_totals_follow_a_random_history(lab: Lab, seed: int) -> None:
+    steps = follow_all(lab, seed, 10, list(TOTALS))
+
+    assert sum("add to its totals" in step.how for step in steps) > len(steps) // 2
+    unknown = [step.how for step in steps if "add to its totals" not in step.how]
+    assert all("value" in how for how in unknown), unknown
 
 
 @pytest.mark.parametrize("history", [True, False])
@@ -174,7 +214,7 @@ def test_keys_that_an_unaffected_row_has_refuse_the_result(lab: Lab) -> None:
 def test_a_query_that_needs_all_rows_is_refused_if_it_is_strict(lab: Lab) -> None:
     users = lab.feed("users")
     users.copy(put(1, 1, name="ann"))
-    whole = "SELECT count(*) AS id, max(name) AS name FROM users"
+    whole = "SELECT count(*) AS id, max(name) AS name, avg(id) AS mean FROM users"
 
     counted = Derived(lab, [users], whole, incremental="strict")
     with pytest.raises(PolynyaError, match="as a whole: an aggregate without GROUP BY"):
@@ -184,7 +224,7 @@ def test_a_query_that_needs_all_rows_is_refused_if_it_is_strict(lab: Lab) -> Non
     counted.follow()
     users.copy(put(1, 2, name="bob"))
     counted.follow()
-    assert counted.current("*") == [(1, "bob")]
+    assert counted.current("*") == [(1, "bob", 1.0)]
     assert last_step(lab).how.startswith("an aggregate without GROUP BY")
 
 

@@ -8,7 +8,7 @@ that this one reads.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 from uuid import uuid4
@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.derived.affected import affected_keys_sql, map_keys, restrictable_inputs
-from polynya.derived.plans import IncrementalPlan
-from polynya.derived.tables import ParsedQuery
+from polynya.derived.plans import IncrementalPlan, TotalPart, TotalsPlan
+from polynya.derived.tables import NarrowedText, ParsedQuery
+from polynya.derived.totals import UnknownTotalError, merged
 from polynya.lake.copy.recompute import AffectedKeys
 from polynya.lake.errors import machine_error
 from polynya.lake.spark.api import (
@@ -130,6 +131,74 @@ class AffectedRows:
         return RestrictedStep(text, how, affected, self.share)
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedTotals:
+    """The affected keys of each total of a result of one row; `derived/totals.py` says why.
+
+    `before` has the quoted view of each input before, `stored` is the query of the table's row, and
+    `run` runs a text over views after the check of its plan.
+    """
+
+    plan: TotalsPlan
+    keys: tuple[pa.Table, ...]
+    before: Mapping[str, str]
+    stored: str
+    run: Callable[[str], DataFrame]
+    share: float
+
+    def step(
+        self, views: TemporaryViews, query: ParsedQuery, inputs: Mapping[str, str]
+    ) -> RestrictedStep:
+        """The step over the quoted view of each input as it is now."""
+        number = sum(keys.num_rows for keys in self.keys)
+        how = f"what {number:,} of {', '.join(self.plan.columns)} add to its totals"
+        if not number:
+            return RestrictedStep(None, how, AffectedKeys("", ()), self.share)
+        try:
+            row = self._row(views, query, inputs)
+        except (PySparkException, Py4JError) as error:
+            row = _not_found("the totals", error)
+        if isinstance(row, str):
+            return RestrictedStep(query.over(inputs), row)
+        view = views.of(views.spark.createDataFrame(row, schema=spark_schema(row.schema)))
+        # All of the table, which has one row.
+        return RestrictedStep(f"SELECT * FROM {view}", how, AffectedKeys(view, ()), self.share)
+
+    def _row(
+        self, views: TemporaryViews, query: ParsedQuery, inputs: Mapping[str, str]
+    ) -> pa.Table | str:
+        """The row as it is now, or why all is computed."""
+        narrowed = []
+        for part, keys in zip(self.plan.parts, self.keys, strict=True):
+            found = views.of_keys(keys)
+            for one in part.relations:
+                columns = dict(zip(one.columns, keys.column_names, strict=True))
+                match = found.match("v", columns)
+                narrowed.append(NarrowedText(one.start, one.end, one.alias, found.relation, match))
+        stored, before, now = (
+            collected_rows(self.run(text))
+            for text in (
+                self.stored,
+                query.over(self.before, narrowed),
+                query.over(inputs, narrowed),
+            )
+        )
+        if stored.num_rows != 1:
+            return f"its table has {stored.num_rows} rows in place of one"
+        rows = [[column[0].as_py() for column in one.columns] for one in (stored, before, now)]
+        try:
+            values = merged(self.plan.merges, *rows)
+            typed = [
+                pa.array([value], column.type)
+                for value, column in zip(values, now.columns, strict=True)
+            ]
+        except UnknownTotalError as reason:
+            return str(reason)
+        except (pa.ArrowInvalid, OverflowError):
+            return "a total is too large for its type"
+        return pa.table(typed, schema=now.schema)
+
+
 def affected_keys(
     views: TemporaryViews, plan: IncrementalPlan, inputs: Mapping[str, InputStates]
 ) -> pa.Table | str:
@@ -141,11 +210,29 @@ def affected_keys(
     try:
         return _affected_keys(views, plan, inputs)
     except (PySparkException, Py4JError) as error:
-        fault = machine_error(error)
-        if fault is not None:
-            raise fault from error
-        log.warning("the affected keys of %s: %s", ", ".join(inputs), error)
-        return f"its affected keys were not found: {str(error).strip().splitlines()[0][:200]}"
+        return _not_found("its affected keys", error, inputs)
+
+
+def keys_of_totals(
+    views: TemporaryViews, plan: TotalsPlan, inputs: Mapping[str, InputStates]
+) -> tuple[pa.Table, ...] | str:
+    """The same of each total of a result of one row."""
+    try:
+        touched = {name: _touched(views, one) for name, one in inputs.items()}
+        found = tuple(_keys_of(views, part, inputs, touched) for part in plan.parts)
+    except (PySparkException, Py4JError) as error:
+        return _not_found("its affected keys", error, inputs)
+    whole = next((keys for keys in found if isinstance(keys, str)), None)
+    return whole or tuple(keys for keys in found if isinstance(keys, pa.Table))
+
+
+def _not_found(what: str, error: Exception, inputs: Mapping[str, object] | None = None) -> str:
+    """Why all is computed after an error of Spark. Raises DependencyError for the machine's."""
+    fault = machine_error(error)
+    if fault is not None:
+        raise fault from error
+    log.warning("%s of %s: %s", what, ", ".join(inputs or ()), error)
+    return f"{what} were not found: {str(error).strip().splitlines()[0][:200]}"
 
 
 def _affected_keys(
@@ -157,6 +244,15 @@ def _affected_keys(
         if set(keys) == set(changed.column_names):
             return changed.rename_columns([keys[name] for name in changed.column_names])
     touched = {name: _touched(views, one) for name, one in inputs.items()}
+    return _keys_of(views, plan, inputs, touched)
+
+
+def _keys_of(
+    views: TemporaryViews,
+    plan: IncrementalPlan | TotalPart,
+    inputs: Mapping[str, InputStates],
+    touched: Mapping[str, tuple[str, str]],
+) -> pa.Table | str:
     text = affected_keys_sql(
         plan,
         {name: one.before for name, one in inputs.items()},

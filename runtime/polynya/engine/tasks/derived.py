@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from polynya.derived.affected import plan_of
 from polynya.derived.expectations import referenced
 from polynya.derived.flow import compile_flow, tables_read
 from polynya.derived.inputs import QueryInput, dataset_named, reads_history
-from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan
+from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan, TotalsPlan
 from polynya.derived.schema import DerivedInput
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
@@ -31,15 +32,17 @@ from polynya.engine.ledger import ledger_dataset
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.tasks.affected_rows import (
     AffectedRows,
+    ChangedTotals,
     InputStates,
     RestrictedStep,
     TemporaryViews,
     affected_keys,
+    keys_of_totals,
 )
 from polynya.engine.tasks.expectations import ResultJudge
 from polynya.engine.tasks.registered_inputs import RegisteredInputs
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
-from polynya.lake.copy.recompute import confirm, recompute
+from polynya.lake.copy.recompute import confirm, recompute, stored_rows
 from polynya.lake.errors import machine_error
 from polynya.lake.fold.live_views import (
     columns_of,
@@ -176,7 +179,7 @@ class DerivedUnit:
         try:
             with TemporaryViews(self._context.spark) as views:
                 inputs = self._input_views(views, derivation, before)
-                step = self._step(views, inputs, derivation, before)
+                step = self._step(views, inputs, derivation, before, table.table)
                 judge = ResultJudge(
                     self._context.spark,
                     self._dataset,
@@ -238,10 +241,11 @@ class DerivedUnit:
         now: Mapping[str, str],
         derivation: Derivation,
         before: Derivation | None,
+        target: DatasetTable,
     ) -> RestrictedStep:
         """What is computed: the rows with affected keys, or all."""
         query = self._parsed()
-        affected = self._affected(views, now, derivation, before)
+        affected = self._affected(views, now, derivation, before, target)
         if isinstance(affected, str):
             return RestrictedStep(query.over(now), affected)
         return affected.step(views, query, now)
@@ -252,13 +256,15 @@ class DerivedUnit:
         now: Mapping[str, str],
         derivation: Derivation,
         before: Derivation | None,
-    ) -> AffectedRows | str:
+        target: DatasetTable,
+    ) -> AffectedRows | ChangedTotals | str:
         """The keys that are affected since the last step, or why all is computed."""
         # One that has to be incremental is refused before its first step.
         plan = self._plan()
         if before is None:
             return "it has no rows yet"
-        if before.query != derivation.query or before.inputs.keys() != derivation.inputs.keys():
+        edited = before.query != derivation.query
+        if edited or before.inputs.keys() != derivation.inputs.keys():
             return "its query or a setting of an input changed"
         if isinstance(plan, FullPlan):
             return plan.reason
@@ -296,8 +302,27 @@ class DerivedUnit:
             name: InputStates(old.get(name, now[name]), now[name], changed[name])
             for name in changed
         }
+        if isinstance(plan, TotalsPlan):
+            return self._changed_totals(views, plan, states, share, target)
         keys = affected_keys(views, plan, states)
         return keys if isinstance(keys, str) else AffectedRows(plan, keys, share)
+
+    def _changed_totals(
+        self,
+        views: TemporaryViews,
+        plan: TotalsPlan,
+        states: Mapping[str, InputStates],
+        share: float,
+        target: DatasetTable,
+    ) -> ChangedTotals | str:
+        """What changed rows add to the totals of one row, or why all is computed."""
+        keys = keys_of_totals(views, plan, states)
+        if isinstance(keys, str):
+            return keys
+        before = {name: one.before for name, one in states.items()}
+        stored = f"SELECT * FROM {views.of(stored_rows(target, plan.statement.columns))}"
+        run = partial(self._result, views)
+        return ChangedTotals(plan, keys, before, stored, run, share)
 
     def _plan(self) -> Plan:
         """By which columns a step is restricted, or why it is not."""

@@ -64,9 +64,10 @@ class Recomputed:
 class AffectedKeys:
     """The values of some columns of a result in all rows that may differ from Current.
 
-    `relation` has them as `columns`, once or oftener; it is the name of a view. `ranges` are
-    conditions that all values of a column meet, which is `{}` there; `nullable` are the columns
-    with NULL among their values.
+    `relation` has them as `columns`, once or oftener; it is the name of a view. Without columns
+    every row of the result is affected, and the view has a row. `ranges` are conditions that all
+    values of a column meet, which is `{}` there; `nullable` are the columns with NULL among their
+    values.
     """
 
     relation: str
@@ -91,7 +92,7 @@ class AffectedKeys:
             for row, key in pairs.items()
             if key in self.ranges
         ]
-        return " AND ".join([*same, *within])
+        return " AND ".join([*same, *within]) or "true"
 
 
 def recompute(
@@ -190,6 +191,14 @@ def _unchanged(run: ApplyRun, affected: AffectedKeys | None = None) -> DataFrame
         others = f"LEFT ANTI JOIN {affected.relation} k ON {affected.match('c')} "
     current = current_rows(run.shape, run.table)
     return run.sql(f"SELECT {names} FROM ({current}) c {others}WHERE c.__live")
+
+
+def stored_rows(target: DatasetTable, columns: Sequence[str]) -> str:
+    """Query of some columns of the rows that a table shows at its newest snapshot."""
+    assert target.state.snapshot is not None, "it has been derived before"
+    names = ", ".join(map(quote, columns))
+    current = current_rows(target.shape(), target.table.at(target.state.snapshot))
+    return f"SELECT {names} FROM ({current}) WHERE __live"
 
 
 def result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType]:
