@@ -264,7 +264,7 @@ def _keeping_null(ts: pa.Array | pa.ChunkedArray) -> pa.Array:
 _TIMES_OF_FAKESNOW: Final = arrow.timestamp_to_sf_struct
 
 
-class _Rewritten(Request):  # type: ignore[misc]  # its package is in the other environment
+class _Rewritten(Request):
     """A request with another body."""
 
     def __init__(self, request: Request, document: dict[str, Any]) -> None:
@@ -297,7 +297,8 @@ def application(account: Account) -> Starlette:
                     "data": {"errorCode": "002003", "sqlState": "02000"}, "code": "002003",
                     "message": f"SQL compilation error: {error}", "success": False,
                 })  # fmt: skip
-        return await query_request(_Rewritten(request, document))
+        answer: Response = await query_request(_Rewritten(request, document))
+        return answer
 
     async def statements(_: Request) -> Response:
         return JSONResponse(account.statements)

@@ -168,7 +168,7 @@ class LoadedProject:
                 yield resolved(task, dataset)
 
 
-def load_project(  # noqa: PLR0915 - one step for each kind of file
+def load_project(
     directory: Path,
     target: str | None = None,
     *,

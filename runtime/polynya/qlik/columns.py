@@ -69,8 +69,8 @@ def rules_of(rules: list[QlikValue], owner: str, made: Translation, dialect: str
             entry.update(action)
             translated.append(entry)
         for key in ("actionType", "scopeType", "enabled"):
-            if actions and (value := rule.at(key)) is not None:
-                value.use()
+            if actions and (used := rule.at(key)) is not None:
+                used.use()
     return translated
 
 

@@ -86,7 +86,8 @@ def landing_task(project: QlikProject, task: QlikTask) -> bool:
 
 def _tables(project: QlikProject, task: QlikTask) -> dict[str, list[str]]:
     selection = task.document("sourceSelection.yaml")
-    include, exclude = [], []
+    include: list[str] = []
+    exclude: list[str] = []
     for item in selection.items("explicitlySelected"):
         table, schema = item.text("name"), project.bound(item.at("schema"), task.folder)
         item.text("type"), item.text("sourceTableId")

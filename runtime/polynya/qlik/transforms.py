@@ -15,7 +15,8 @@ from polynya.qlik.project import QlikProject, QlikTask, described
 def transform_task(project: QlikProject, task: QlikTask) -> bool:
     """A transform becomes one with a query for each dataset that has an equal."""
     made = project.made
-    datasets, inputs = [], {}
+    datasets: list[dict[str, Any]] = []
+    inputs: dict[str, str] = {}
     for document in task.datasets:
         found = _query(project, task, document.root)
         if found is not None:
