@@ -175,6 +175,7 @@ def test_git_leaves_data_alone_and_keeps_the_project(tmp_path):
         ".gitignore", ".vscode/extensions.json", ".vscode/settings.json", "landing/users/0001.json",
         "polynya.yml", "tasks/users.yml", "tests/users.yml", ".polynya/schema/project.v1.json",
         ".polynya/schema/connection.v1.json", ".polynya/schema/task.v1.json",
+        ".polynya/schema/automation.v1.json", ".polynya/schema/notification.v1.json",
         ".polynya/schema/tests.v1.json", ".polynya/schema/bindings.v1.json",
     }  # fmt: skip
 

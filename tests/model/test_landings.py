@@ -95,7 +95,10 @@ def test_a_landing_reads_exactly_one_source(tmp_path):
 def test_an_unknown_kind_is_told_the_kinds_that_there_are(tmp_path):
     [error] = errors_of(tmp_path, CLICKS.replace("streaming_landing", "streaming_landin"))
 
-    assert "did you mean `streaming_landing`? allowed here: data_mart, landing, mirror" in error
+    assert (
+        "did you mean `streaming_landing`? allowed here: data_mart, instance, landing, mirror"
+        in error
+    )
 
 
 @pytest.mark.parametrize(

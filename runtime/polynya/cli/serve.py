@@ -125,7 +125,7 @@ def _serve_api(context: CommandContext, stopping: Stopping, host: str, port: int
         context.output.error(error)
     try:
         if not is_loopback(host):
-            raise SERVER_ADDRESS_OPEN(where=host)
+            raise SERVER_ADDRESS_OPEN(where=host, address=host)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=256)
     except (OSError, UnicodeError) as error:

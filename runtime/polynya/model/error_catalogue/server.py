@@ -58,7 +58,7 @@ SERVER_ADDRESS_OPEN: Final = ErrorEntry(
     ConfigError,
     "POLYNYA-SRV-006",
     title="the API is served on this machine only",
-    message="others could reach the API at {where}, and it asks for no login",
+    message="others could reach the API at {address}, and it asks for no login",
     state="nothing was started",
     fix="leave `--host` out, and reach the server by a tunnel, as `ssh -L 8181:127.0.0.1:8181`",
     page="Whoever reaches the API may read and change everything that it shows. So `polynya serve` "

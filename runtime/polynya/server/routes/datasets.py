@@ -50,7 +50,7 @@ class DatasetDetails(DatasetShown):
     as_of: str | None
 
 
-class RejectedRecord(BaseModel):
+class QuarantinedRecord(BaseModel):
     """A record that the quarantine keeps; `raw` is how it stood in its file, as text."""
 
     id: str
@@ -124,7 +124,7 @@ def quarantined(
     rule: Annotated[str | None, Query(max_length=200)] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> ListPage[RejectedRecord]:
+) -> ListPage[QuarantinedRecord]:
     """The rejected records of a dataset, by the rule that rejects them and their id."""
     project = ServerState.of(request).project()
     catalog = python_catalog(project.target) if has_tables(project.target) else None
@@ -134,7 +134,7 @@ def quarantined(
         raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")
     rows = [] if entry.table is None else quarantine(entry.table).to_pylist()
     found = [
-        RejectedRecord(
+        QuarantinedRecord(
             id=row["id"],
             dataset=name,
             file=row["file"],
