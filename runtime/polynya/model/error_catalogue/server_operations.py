@@ -55,3 +55,31 @@ TASK_UNKNOWN_TO_ACTION: Final = ErrorEntry(
     state="nothing was started",
     page="The body of an action names a task by the `name` in its file. `/api/v1/tasks` lists all.",
 )
+SERVER_UNREACHABLE: Final = ErrorEntry(
+    DependencyError,
+    "POLYNYA-SRV-050",
+    title="the server of `--server` cannot be reached",
+    message="the server {url} cannot be reached",
+    state="an operation that it has started goes on there",
+    page="`polynya --server URL` got no answer, or none of the API. The certificate of the server is "
+    "always checked; `SSL_CERT_FILE` names the authorities that count.",
+)
+COMMAND_NOT_SERVED: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-SRV-051",
+    title="a command or option that a server does not take",
+    message="{what} cannot be given to a server",
+    state="nothing was started",
+    page="`polynya --server URL` starts actions of the API. Other commands, and options that mean "
+    "files or settings of one machine, work only where the project is.",
+)
+SERVER_URL_UNUSABLE: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-SRV-052",
+    title="`--server` is not the URL of a server",
+    message="`--server` {reason}",
+    state="nothing was started",
+    fix="give the URL that `polynya serve` prints, such as https://polynya.example.com",
+    page="The URL has `https`, or `http` for this machine itself, a host, and neither a user, a "
+    "query nor a fragment. The token of `POLYNYA_TOKEN` would otherwise travel unencrypted.",
+)

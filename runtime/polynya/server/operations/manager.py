@@ -115,9 +115,9 @@ class OperationManager:
         held = os.open(self.store.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             os.close(held)
-            raise OPERATIONS_LOCKED() from None
+            raise OPERATIONS_LOCKED(where=str(self.store.path)) from error
         with self._lock:
             self._held = held
             self.store.remove_old(self.clock.now())

@@ -133,11 +133,11 @@ class OperationFolder:
 
     def note_begun(self) -> None:
         """Note that a process will be started."""
-        self._write("begun", True)
+        self._write("begun", {})
 
     def note_cancel(self) -> None:
         """Note that it was cancelled."""
-        self._write("cancel", True)
+        self._write("cancel", {})
 
     def note_process(self, pid: int) -> None:
         """Note the process that does the work."""
@@ -165,10 +165,9 @@ class OperationFolder:
             return
         place = after
         for line in piece.splitlines(keepends=True):
-            if not line.endswith(b"\n"):
-                if len(line) < _PIECE:
-                    return
-                # One line that is larger than a piece: it is passed over, piece by piece.
+            # One line that is larger than a piece is passed over, piece by piece.
+            if not line.endswith(b"\n") and len(line) < _PIECE:
+                return
             place += len(line)
             try:
                 read = json.loads(line)

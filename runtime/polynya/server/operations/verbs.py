@@ -177,7 +177,7 @@ class Writes(Enum):
         "each commit is whole: what was committed stays, and nothing else was written; the same "
         "command continues"
     )
-    LAYOUT = "each change is whole: `polynya plan` shows what is left; the same command continues with it"
+    LAYOUT = "each change is whole: `polynya plan` shows what is left; the same command continues"
     REQUEST = (
         "the request was left for the cluster or the capture whole, or not at all; their status "
         "shows which"

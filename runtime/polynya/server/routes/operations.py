@@ -7,7 +7,7 @@ import json
 import shlex
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
@@ -55,11 +55,9 @@ def manager_of(app: FastAPI) -> OperationManager:
 
 @asynccontextmanager
 async def _while_served(app: FastAPI) -> AsyncIterator[None]:
-    try:
+    # The first request for an operation tells of an error; other routes work.
+    with suppress(PolynyaError):
         await asyncio.to_thread(manager_of, app)
-    except PolynyaError:
-        # The first request for an operation tells of it; other routes work.
-        pass
     yield
     found = getattr(app.state, "operations", None)
     if found is not None:
@@ -194,7 +192,7 @@ async def events(
     )
 
 
-async def _events(request: Request, name: str, place: int) -> AsyncIterator[str]:
+async def _events(request: Request, name: str, after: int) -> AsyncIterator[str]:
     manager = manager_of(request.app)
     folder = manager.folder(name)
     told, silent = "", 0.0
@@ -203,9 +201,10 @@ async def _events(request: Request, name: str, place: int) -> AsyncIterator[str]
         view = await asyncio.to_thread(manager.view, name)
         if view is None:
             return
-        lines = await asyncio.to_thread(lambda at: list(folder.lines(at)), place)
-        for place, line in lines:
-            yield f"id: {place}\nevent: output\ndata: {json.dumps(line)}\n\n"
+        lines = await asyncio.to_thread(lambda at: list(folder.lines(at)), after)
+        for after_line, line in lines:
+            after = after_line
+            yield f"id: {after}\nevent: output\ndata: {json.dumps(line)}\n\n"
         if lines:
             silent = 0.0
             continue
