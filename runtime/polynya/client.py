@@ -5,7 +5,8 @@
     for event in client.events(started.id):
         print(event)
 
-The parameters of an action are the model that the server checks (`polynya.server.operations.verbs`).
+The parameters of an action are the model that the server checks
+(`polynya.server.operations.verbs`).
 """
 
 from __future__ import annotations

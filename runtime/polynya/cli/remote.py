@@ -22,7 +22,7 @@ from polynya.model.errors import OperationError
 from polynya.server.operations.verbs import VERBS, NoParameters, Verb
 
 #: The variable of the environment that has the token of the server.
-TOKEN: Final = "POLYNYA_TOKEN"
+TOKEN: Final = "POLYNYA_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def call_server(context: CommandContext, app: App, tokens: Sequence[str]) -> int:

@@ -61,8 +61,8 @@ SERVER_UNREACHABLE: Final = ErrorEntry(
     title="the server of `--server` cannot be reached",
     message="the server {url} cannot be reached",
     state="an operation that it has started goes on there",
-    page="`polynya --server URL` got no answer, or none of the API. The certificate of the server is "
-    "always checked; `SSL_CERT_FILE` names the authorities that count.",
+    page="`polynya --server URL` got no answer, or none of the API. The certificate of the server "
+    "is always checked; `SSL_CERT_FILE` names the authorities that count.",
 )
 COMMAND_NOT_SERVED: Final = ErrorEntry(
     ConfigError,

@@ -60,7 +60,7 @@ class RunParameters(NoParameters):
     """A run of tasks (names or globs; all if there are none), until it is cancelled or `once`."""
 
     tasks: Names = []
-    once: bool = True
+    once: bool = False
     apply: Literal["policy", "always", "never"] = "policy"
     fail_on: list[Literal["quarantine", "stale"]] = []
 
