@@ -34,13 +34,17 @@ def recorded(command: Callable[[], int], environment: MutableMapping[str, str]) 
     # After the note: a server that starts meanwhile either sees this process, or it ends here.
     if os.getppid() != int(server):
         return ExitCode.INTERRUPTED
-    threading.Thread(target=_end_with, args=(int(server),), name="server", daemon=True).start()
+    threading.Thread(
+        target=_end_with, args=(int(server), record.note_stopped), name="server", daemon=True
+    ).start()
     code = command()
     record.note_exit(code)
     return code
 
 
-def _end_with(server: int) -> None:
+def _end_with(server: int, note_stopped: Callable[[], None]) -> None:
     while os.getppid() == server:
         time.sleep(_SECONDS)
+    # Some commands end with 0 when they are asked to stop: that is not the end of their work.
+    note_stopped()
     os.kill(os.getpid(), signal.SIGTERM)

@@ -112,6 +112,15 @@ def test_a_process_ends_with_its_server_and_the_next_server_reports_it(
     assert not process.is_alive()
 
 
+def test_a_process_that_ends_early_with_its_server_has_not_succeeded(tmp_path: Path) -> None:
+    with manager(tmp_path) as found:
+        name = started(found, 60)
+        process_of(found.folder(name))
+    with manager(tmp_path) as found:
+        result = end(found, name)
+    assert (result.status, result.exit_code) == ("interrupted", 0)
+
+
 def test_a_server_that_died_before_the_process_leaves_it_to_the_next(tmp_path: Path) -> None:
     kept(tmp_path)
     with manager(tmp_path) as found:

@@ -61,7 +61,7 @@ class OperationView:
 
 
 def outcome(
-    verb: Verb, exit_code: int | None, *, begun: bool, cancelled: bool, now: datetime
+    verb: Verb, exit_code: int | None, *, begun: bool, cancelled: bool, stopped: bool, now: datetime
 ) -> OperationResult:
     """How an operation ended, by the exit code that its process noted, None if it noted none."""
     ended = now.isoformat()
@@ -73,6 +73,8 @@ def outcome(
         return OperationResult("cancelled" if cancelled else "interrupted", ended, None, state)
     if cancelled and exit_code in {*verb.done, 130}:
         return OperationResult("cancelled", ended, exit_code, state)
+    if stopped and exit_code in verb.done:
+        return OperationResult("interrupted", ended, exit_code, state)
     if exit_code in verb.done:
         return OperationResult("succeeded", ended, exit_code, None)
     interrupted = exit_code == 130
@@ -129,7 +131,8 @@ class OperationManager:
         """End all processes as a cancel does, and wait for them."""
         with self._lock:
             self._closed = True
-            for running in self._running.values():
+            for name, running in self._running.items():
+                self._known[name].note_stopped()
                 _signal(running, signal.SIGTERM)
         while self._running:
             self.clock.sleep(_POLL_SECONDS)
@@ -317,6 +320,7 @@ class OperationManager:
                 exit_code,
                 begun=folder.begun,
                 cancelled=folder.asked_to_stop,
+                stopped=folder.stopped_with_server,
                 now=self.clock.now(),
             )
         )

@@ -135,6 +135,15 @@ class OperationFolder:
         """Note that a process will be started."""
         self._write("begun", {})
 
+    @property
+    def stopped_with_server(self) -> bool:
+        """Whether it was asked to stop because its server ended."""
+        return (self.path / "stopped").exists()
+
+    def note_stopped(self) -> None:
+        """Note that it is asked to stop because its server ends."""
+        self._write("stopped", {})
+
     def note_cancel(self) -> None:
         """Note that it was cancelled."""
         self._write("cancel", {})
