@@ -22,7 +22,13 @@ from polynya.server.operations.verbs import VERBS, ReloadParameters
 from polynya.server.routes.operations import OperationShown
 from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
-from tests.server.test_app import PROJECT
+
+PROJECT = """apiVersion: polynya/v1
+kind: project
+name: demo
+targets:
+  local: {landing: ./landing, warehouse: ./warehouse}
+"""
 
 
 @contextmanager

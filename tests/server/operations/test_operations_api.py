@@ -9,7 +9,15 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from tests.server.test_app import client_of
+from polynya.server.app import app_of
+from polynya.server.state import ServerState
+from polynya.store.clock import SystemClock
+from tests.server.operations.test_client import PROJECT
+
+
+def client_of(root: Path) -> TestClient:
+    (root / "polynya.yml").write_text(PROJECT)
+    return TestClient(app_of(ServerState(root, None, SystemClock())))
 
 
 def ended(client: TestClient, name: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.operations.manager import OperationManager, OperationView, command_of
 from polynya.server.operations.records import OperationStore, Status
-from polynya.server.pages import Cursor, Limit, Page, page
+from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
 #: Operations of each target, in the project folder.
@@ -129,12 +129,16 @@ def view_of(request: Request, name: str) -> OperationView:
 
 
 @router.get("/operations", dependencies=[allowed(Action.VIEW_OPERATIONS)])
-def operations(request: Request, limit: Limit = 50, cursor: Cursor = None) -> Page[OperationShown]:
+def operations(
+    request: Request, limit: Limit = 50, cursor: Cursor = None
+) -> ListPage[OperationShown]:
     """The operations of the last 30 days, by their start."""
     manager = manager_of(request.app)
     names = page(sorted(manager.ids()), lambda name: ("", name), limit, cursor)
     views = [view for name in names.items if (view := manager.view(name)) is not None]
-    return Page(items=[OperationShown.of(one) for one in views], total=names.total, next=names.next)
+    return ListPage(
+        items=[OperationShown.of(one) for one in views], total=names.total, next=names.next
+    )
 
 
 @router.get("/operations/{name}", dependencies=[allowed(Action.VIEW_OPERATIONS)])
