@@ -60,7 +60,7 @@ SERVER_UNREACHABLE: Final = ErrorEntry(
     "POLYNYA-SRV-050",
     title="the server of `--server` cannot be reached",
     message="the server {url} cannot be reached",
-    state="an operation that it has started goes on there",
+    state="an operation that it has started continues there",
     page="`polynya --server URL` got no answer, or none of the API. The certificate of the server "
     "is always checked; `SSL_CERT_FILE` names the authorities that count.",
 )
