@@ -145,6 +145,11 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
         logs.enter_context(logging_as(options))
         logs.enter_context(_bound_by(options))
         trace.begin(os.environ.get(trace.VARIABLE))
+        if options.server is not None:
+            # Start-up time: only this needs the client.
+            from polynya.cli.remote import call_server
+
+            return call_server(CommandContext(options, output), build_app(rest[:1]), rest)
         return _call(CommandContext(options, output), rest)
     except KeyboardInterrupt:
         output.note("interrupted")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from polynya.cli.held_signals import held
+from polynya.cli.operation_child import recorded
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -13,4 +15,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Start-up time: this is what takes a second.
         from polynya.cli.commands import run_command_line
 
-        return run_command_line(arguments)
+        return recorded(lambda: run_command_line(arguments), os.environ)

@@ -42,6 +42,10 @@ class GlobalOptions:
             about="Folder of bindings, or those of the target; `POLYNYA_BINDINGS` too.",
         ),
     ] = None
+    server: Annotated[
+        str | None,
+        _flag("--server", about="Start the command at this server; its token: `POLYNYA_TOKEN`."),
+    ] = None
     json: Annotated[
         bool, _flag("--json", about="Machine-readable output: one JSON object per line.")
     ] = False
@@ -61,7 +65,13 @@ class GlobalOptions:
 
 
 #: How the help names the values of flags; the other flags are switches.
-_VALUES: Final = {"project": "DIR", "target": "NAME", "log_file": "FILE", "bindings": "PATH"}
+_VALUES: Final = {
+    "project": "DIR",
+    "target": "NAME",
+    "log_file": "FILE",
+    "bindings": "PATH",
+    "server": "URL",
+}
 
 
 @dataclass(frozen=True, slots=True)

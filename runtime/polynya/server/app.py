@@ -14,11 +14,13 @@ from polynya.model.error_catalogue.server import BODY_TOO_LARGE, HOST_REFUSED, R
 from polynya.model.names import shown
 from polynya.server.problems import answer_with_problems, problem
 from polynya.server.routes import (
+    actions,
     datasets,
     documents,
     iceberg,
     lineage,
     metrics,
+    operations,
     projects,
     queries,
 )
@@ -32,6 +34,8 @@ ROUTERS: Final = (
     lineage.router,
     metrics.router,
     queries.router,
+    actions.router,
+    operations.router,
 )
 #: Bytes of the body of a request.
 MOST_BODY_BYTES: Final = 1024 * 1024

@@ -1,0 +1,359 @@
+"""Starts operations as processes of `polynya`, a few at a time, and knows how each is.
+
+Killed at any moment: a process ends with its server and notes its exit code itself. The next server
+starts what only waited, waits for processes that still end, and reports what was interrupted, with
+the state of the data.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from polynya.model.error_catalogue.server_operations import (
+    IDEMPOTENCY_KEY_REUSED,
+    OPERATION_CONFLICTS,
+    OPERATIONS_LOCKED,
+    TOO_MANY_OPERATIONS,
+)
+from polynya.server.operations.progress import Progress, Seen, progress
+from polynya.server.operations.records import (
+    KEY_KEPT,
+    OperationFolder,
+    OperationRequest,
+    OperationResult,
+    OperationStore,
+    Status,
+)
+from polynya.server.operations.verbs import VERBS, Verb, exclude_each_other
+from polynya.store.clock import Clock
+
+#: Processes at a time, and operations that wait.
+MOST_RUNNING: Final = 2
+MOST_WAITING: Final = 20
+#: A cancelled process has so long to end its running steps before it is killed.
+STOP_SECONDS: Final = 120.0
+#: An operation that waited when its server ended is started by the next one if it is this young.
+_STILL_WANTED: Final = timedelta(hours=1)
+_POLL_SECONDS: Final = 0.2
+_NOT_STARTED: Final = "nothing was written: the command was never started"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationView:
+    """An operation as it is now."""
+
+    request: OperationRequest
+    status: Status
+    result: OperationResult | None
+    progress: Progress | None
+
+
+def outcome(
+    verb: Verb, exit_code: int | None, *, begun: bool, cancelled: bool, stopped: bool, now: datetime
+) -> OperationResult:
+    """How an operation ended, by the exit code that its process noted, None if it noted none."""
+    ended = now.isoformat()
+    if not begun:
+        status: Status = "cancelled" if cancelled else "interrupted"
+        return OperationResult(status, ended, None, _NOT_STARTED)
+    state = verb.writes.value
+    if exit_code is None:
+        return OperationResult("cancelled" if cancelled else "interrupted", ended, None, state)
+    if cancelled and exit_code in {*verb.done, 130}:
+        return OperationResult("cancelled", ended, exit_code, state)
+    if stopped and exit_code in verb.done:
+        return OperationResult("interrupted", ended, exit_code, state)
+    if exit_code in verb.done:
+        return OperationResult("succeeded", ended, exit_code, None)
+    interrupted = exit_code == 130
+    return OperationResult("interrupted" if interrupted else "failed", ended, exit_code, state)
+
+
+@dataclass(slots=True)
+class _Running:
+    """A process at work: of this server, or one of a dead server that still ends."""
+
+    process: subprocess.Popen[bytes] | None
+    seen: Seen
+    place: int = 0
+    asked_at: float | None = None
+
+
+@dataclass(slots=True)
+class OperationManager:
+    """The operations of a project and target.
+
+    `command` is how `polynya` is started for the project.
+    """
+
+    store: OperationStore
+    command: Sequence[str]
+    clock: Clock
+    stop_seconds: float = STOP_SECONDS
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _waiting: list[str] = field(default_factory=list)
+    _running: dict[str, _Running] = field(default_factory=dict)
+    _known: dict[str, OperationFolder] = field(default_factory=dict)
+    _requests: dict[str, OperationRequest] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict)
+    _held: int | None = None
+    _closed: bool = False
+
+    def open(self) -> None:
+        """Take up what an earlier server left, if no other server has these operations."""
+        self.store.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        held = os.open(self.store.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(held)
+            raise OPERATIONS_LOCKED(where=str(self.store.path)) from error
+        with self._lock:
+            self._held = held
+            self.store.remove_old(self.clock.now())
+            for folder in self.store.all():
+                self._take_up(folder)
+            self._start_waiting()
+
+    def close(self) -> None:
+        """End all processes as a cancel does, and wait for them."""
+        with self._lock:
+            self._closed = True
+            for name, running in self._running.items():
+                self._known[name].note_stopped()
+                _signal(running, signal.SIGTERM)
+        while self._running:
+            self.clock.sleep(_POLL_SECONDS)
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def submit(
+        self,
+        verb: Verb,
+        words: Sequence[str],
+        on: tuple[str, ...],
+        *,
+        by: str,
+        key: str | None = None,
+    ) -> tuple[str, bool]:
+        """Keep an operation, and start it as soon as a process is free.
+
+        Returns its id, and whether it is new: the same key and request give the same operation.
+
+        Raises:
+            ConfigError: POLYNYA-SRV-042, another request has the key.
+            ConflictError: POLYNYA-SRV-040, an operation on the same object is under way.
+            DependencyError: POLYNYA-SRV-041, too many operations wait.
+        """
+        hashed = None if key is None else _hash(by, key)
+        body = _hash(*words)
+        now = self.clock.now()
+        with self._lock:
+            if hashed is not None and (same := self._with_key(hashed, now)) is not None:
+                if self._requests[same].body != body:
+                    raise IDEMPOTENCY_KEY_REUSED(other=same)
+                return same, False
+            for other in (*self._running, *self._waiting):
+                its = self._requests[other]
+                if exclude_each_other(verb, on, VERBS[its.verb], its.objects):
+                    raise OPERATION_CONFLICTS(
+                        where=f"/api/v1/operations/{other}",
+                        other=other,
+                        command=" ".join(its.arguments)[:200],
+                    )
+            if len(self._waiting) >= MOST_WAITING:
+                raise TOO_MANY_OPERATIONS(most=MOST_WAITING)
+            new = f"{now:%Y%m%dT%H%M%S%f}-{os.urandom(4).hex()}"
+            request = OperationRequest(
+                new, verb.name, tuple(words), on, by, now.isoformat(), body, hashed
+            )
+            self._know(self.store.add(request))
+            self._waiting.append(new)
+            self._start_waiting()
+        return new, True
+
+    def cancel(self, name: str) -> bool:
+        """Ask an operation to end after its running steps; False if it has ended already.
+
+        A process that has not ended after `stop_seconds` is killed.
+        """
+        with self._lock:
+            folder = self._known[name]
+            if name in self._waiting:
+                self._waiting.remove(name)
+                folder.note_cancel()
+                self._note_end(name, None)
+                return True
+            running = self._running.get(name)
+            if running is None:
+                return False
+            folder.note_cancel()
+            if running.asked_at is None:
+                running.asked_at = self.clock.monotonic()
+                _signal(running, signal.SIGTERM)
+            return True
+
+    def ids(self) -> list[str]:
+        """All operations, the newest first."""
+        with self._lock:
+            return sorted(self._known, reverse=True)
+
+    def view(self, name: str) -> OperationView | None:
+        """An operation as it is now, None if it does not exist."""
+        with self._lock:
+            folder = self._known.get(name)
+            if folder is None:
+                return None
+            request, running = self._requests[name], self._running.get(name)
+            if running is not None:
+                self._read(folder, running)
+                status: Status = "stopping" if folder.asked_to_stop else "running"
+                now = self.clock.monotonic()
+                return OperationView(request, status, None, progress(running.seen, now))
+            result = folder.result()
+            return OperationView(request, result.status if result else "queued", result, None)
+
+    def folder(self, name: str) -> OperationFolder:
+        """The folder of an operation that exists."""
+        with self._lock:
+            return self._known[name]
+
+    def _take_up(self, folder: OperationFolder) -> None:
+        name = self._know(folder)
+        if folder.result() is not None:
+            return
+        request = self._requests[name]
+        young = self.clock.now() - datetime.fromisoformat(request.created) < _STILL_WANTED
+        process = folder.process()
+        if not folder.begun and young and not folder.asked_to_stop:
+            self._waiting.append(name)
+        elif process is not None and process.is_alive():
+            self._watch(name, None, process.is_alive)
+        else:
+            self._note_end(name, folder.exit_code())
+
+    def _know(self, folder: OperationFolder) -> str:
+        request = folder.request()
+        self._known[request.id] = folder
+        self._requests[request.id] = request
+        if request.key is not None:
+            self._keys[request.key] = request.id
+        return request.id
+
+    def _with_key(self, key: str, now: datetime) -> str | None:
+        name = self._keys.get(key)
+        if name is None:
+            return None
+        age = now - datetime.fromisoformat(self._requests[name].created)
+        return name if age < KEY_KEPT else None
+
+    def _start_waiting(self) -> None:
+        while self._waiting and len(self._running) < MOST_RUNNING and not self._closed:
+            name = self._waiting.pop(0)
+            folder = self._known[name]
+            folder.note_begun()
+            try:
+                process = self._started(name)
+            except OSError:
+                self._note_end(name, None)
+                continue
+            self._watch(name, process, partial(_is_running, process))
+
+    def _started(self, name: str) -> subprocess.Popen[bytes]:
+        folder = self._known[name]
+        with folder.output.open("ab") as output, folder.errors.open("ab") as errors:
+            return subprocess.Popen(
+                [*self.command, *self._requests[name].arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                env={
+                    **os.environ,
+                    "POLYNYA_OPERATION": str(folder.path.absolute()),
+                    "POLYNYA_OPERATION_SERVER": str(os.getpid()),
+                },
+                start_new_session=True,
+            )
+
+    def _watch(
+        self, name: str, process: subprocess.Popen[bytes] | None, alive: Callable[[], bool]
+    ) -> None:
+        self._running[name] = _Running(process, Seen(self.clock.monotonic()))
+        threading.Thread(
+            target=self._wait, args=(name, alive), name=f"operation {name}", daemon=True
+        ).start()
+
+    def _wait(self, name: str, alive: Callable[[], bool]) -> None:
+        running = self._running[name]
+        while alive():
+            asked = running.asked_at
+            if asked is not None and self.clock.monotonic() - asked > self.stop_seconds:
+                _signal(running, signal.SIGKILL)
+            self.clock.sleep(_POLL_SECONDS)
+        with self._lock:
+            self._note_end(name, self._known[name].exit_code())
+            del self._running[name]
+            for old in self.store.remove_old(self.clock.now()):
+                self._requests.pop(old, None)
+                self._known.pop(old, None)
+            self._keys = {key: one for key, one in self._keys.items() if one in self._known}
+            self._start_waiting()
+
+    def _note_end(self, name: str, exit_code: int | None) -> None:
+        folder = self._known[name]
+        folder.note_result(
+            outcome(
+                VERBS[self._requests[name].verb],
+                exit_code,
+                begun=folder.begun,
+                cancelled=folder.asked_to_stop,
+                stopped=folder.stopped_with_server,
+                now=self.clock.now(),
+            )
+        )
+
+    def _read(self, folder: OperationFolder, running: _Running) -> None:
+        events = []
+        for place, event in folder.lines(running.place):
+            running.place = place
+            events.append(event)
+        running.seen.take(events, self.clock.monotonic())
+
+
+def _is_running(process: subprocess.Popen[bytes]) -> bool:
+    return process.poll() is None
+
+
+def command_of(root: Path, target: str) -> list[str]:
+    """How `polynya` is started for a project and target, with lines of JSON as its output."""
+    options = ["--json", f"--project={root.absolute()}", f"--target={target}"]
+    return [sys.executable, "-m", "polynya", *options]
+
+
+def _signal(running: _Running, number: signal.Signals) -> None:
+    """Send a signal to a process of this server; SIGKILL also to what it started."""
+    process = running.process
+    if process is None or process.poll() is not None:
+        return
+    if number == signal.SIGKILL:
+        # It leads a session of its own: Java and workers of Spark are in its group.
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

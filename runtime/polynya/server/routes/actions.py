@@ -1,0 +1,77 @@
+"""Actions of the API: each request becomes an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Request, Response
+
+from polynya.model.error_catalogue.server_operations import TASK_UNKNOWN_TO_ACTION
+from polynya.model.names import shown
+from polynya.server.access.door import allowed
+from polynya.server.operations.verbs import (
+    VERBS,
+    NoParameters,
+    TaskParameters,
+    Verb,
+    arguments,
+    objects,
+)
+from polynya.server.routes.operations import OperationShown, manager_of, view_of
+from polynya.server.state import ServerState
+
+router = APIRouter(tags=["actions"])
+
+_Key = Annotated[str | None, Header(min_length=1, max_length=200)]
+
+
+def _route_of(verb: Verb) -> Callable[..., OperationShown]:
+    def start(
+        request: Request,
+        response: Response,
+        parameters: NoParameters,
+        idempotency_key: str | None = None,
+    ) -> OperationShown:
+        if isinstance(parameters, TaskParameters):
+            _check_task(request, parameters.task)
+        name, _ = manager_of(request.app).submit(
+            verb,
+            arguments(verb, parameters),
+            objects(parameters),
+            by=_person(request),
+            key=idempotency_key,
+        )
+        response.headers["Location"] = f"/api/v1/operations/{name}"
+        return OperationShown.of(view_of(request, name))
+
+    start.__annotations__.update(
+        request=Request,
+        response=Response,
+        parameters=verb.parameters,
+        idempotency_key=_Key,
+    )
+    start.__annotations__["return"] = OperationShown
+    return start
+
+
+def _check_task(request: Request, task: str) -> None:
+    if task not in ServerState.of(request).project().files:
+        raise TASK_UNKNOWN_TO_ACTION(task=shown(task))
+
+
+def _person(request: Request) -> str:
+    """Name of the person whom the guard of the server found; empty without a login."""
+    return str(getattr(request.scope.get("polynya.person"), "name", ""))
+
+
+for _verb in VERBS.values():
+    router.post(
+        f"/actions/{_verb.name}",
+        name=_verb.name,
+        operation_id=_verb.name.replace("-", "_"),
+        summary=_verb.summary,
+        description=f"The equal command: `polynya {' '.join(_verb.words)}`.",
+        status_code=202,
+        dependencies=[allowed(_verb.action)],
+    )(_route_of(_verb))

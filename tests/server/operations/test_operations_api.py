@@ -1,0 +1,72 @@
+"""Actions of the API as operations, with real processes of `polynya` that need no Java."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from polynya.server.app import app_of
+from polynya.server.state import ServerState
+from polynya.store.clock import SystemClock
+from tests.server.operations.test_client import PROJECT
+
+
+def client_of(root: Path) -> TestClient:
+    (root / "polynya.yml").write_text(PROJECT)
+    return TestClient(app_of(ServerState(root, None, SystemClock())))
+
+
+def ended(client: TestClient, name: str) -> dict[str, Any]:
+    for _ in range(600):
+        shown: dict[str, Any] = client.get(f"/api/v1/operations/{name}").json()
+        if shown["ended"]:
+            return shown
+        time.sleep(0.1)
+    raise AssertionError(shown)
+
+
+def test_a_validation_is_an_operation_with_its_command_output_and_events(tmp_path: Path) -> None:
+    with client_of(tmp_path) as client:
+        key = {"Idempotency-Key": "one"}
+        answer = client.post("/api/v1/actions/validate", json={}, headers=key)
+        name = answer.json()["id"]
+        assert answer.status_code == 202
+        assert answer.headers["location"] == f"/api/v1/operations/{name}"
+        assert answer.json()["command"] == "polynya validate"
+        shown = ended(client, name)
+        assert (shown["status"], shown["exit_code"], shown["state"]) == ("succeeded", 0, None)
+
+        lines = client.get(f"/api/v1/operations/{name}/output").json()["lines"]
+        assert lines[0]["type"] == "version"
+        stream = client.get(f"/api/v1/operations/{name}/events").text
+        events = [part.split("\n") for part in stream.strip().split("\n\n")]
+        assert [json.loads(one[2][6:]) for one in events[:-1]] == lines
+        assert events[-1][0] == "event: operation"
+        last = events[-2][0].removeprefix("id: ")
+        resumed = client.get(
+            f"/api/v1/operations/{name}/events", headers={"Last-Event-ID": last}
+        ).text
+        assert resumed.startswith("event: operation")
+
+        again = client.post("/api/v1/actions/validate", json={}, headers=key)
+        assert again.json()["id"] == name
+        other = client.post("/api/v1/actions/migrate", json={"yes": True}, headers=key)
+        assert (other.status_code, other.json()["code"]) == (422, "POLYNYA-SRV-042")
+
+
+def test_a_value_is_never_an_option(tmp_path: Path) -> None:
+    client = client_of(tmp_path)
+    for body in ({"tasks": ["--apply=never"]}, {"tasks": ["a\nb"]}, {"owner": "me"}):
+        answer = client.post("/api/v1/actions/run", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (422, "POLYNYA-SRV-002")
+
+
+def test_a_task_that_the_project_does_not_have_starts_nothing(tmp_path: Path) -> None:
+    client = client_of(tmp_path)
+    answer = client.post("/api/v1/actions/reload", json={"task": "shop"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "POLYNYA-SRV-044")
+    assert client.get("/api/v1/operations").json()["items"] == []
