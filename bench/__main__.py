@@ -22,6 +22,7 @@ BENCHMARKS = (
     "derived",
     "strategies",
     "costs",
+    "serve",
 )
 
 

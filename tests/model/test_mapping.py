@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.cli.plan import project_errors
+from polynya.engine.commands.validate import project_errors
 from polynya.model.loader import load_project
 from tests.projects import write_project
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.cli.plan import project_errors
+from polynya.engine.commands.validate import project_errors
 from polynya.model.config.dataset import recorded
 from polynya.model.errors import ConfigErrors
 from polynya.model.loader import LoadedProject, load_project

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.plan import project_errors
+from polynya.engine.commands.validate import project_errors
 from polynya.model.bindings import BINDINGS_VARIABLE
 from polynya.model.config.connection import ConnectionType
 from polynya.model.error_catalogue.bindings import VARIABLE_NOT_BOUND

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.output import Output
-from polynya.cli.plan import project_errors
+from polynya.engine.commands.validate import project_errors
 from polynya.model.bundle import content_hash, plan_pull
 from polynya.model.documents.yaml import MAX_FILE_BYTES
 from polynya.model.error_catalogue.cluster import (

@@ -14,15 +14,13 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.doctor_tables import settings_for_other_engines
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.visible import visible
-from polynya.model.automations import load_automations
+from polynya.engine.commands.validate import project_errors
 from polynya.model.config.derived import DerivedTask
-from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.task import resolved
-from polynya.model.error_catalogue.configuration import TEST_SUBJECT_UNKNOWN, WRONG_USAGE
+from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.derived import QUERY_NOT_INCREMENTAL
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import LoadedProject
-from polynya.model.task_tests import LoadedTest, LoadedTransformTest, load_tests
 
 if TYPE_CHECKING:
     from polynya.engine.commands.plan import DatasetPlan
@@ -76,59 +74,6 @@ def validate(*, origins: bool = False, reach: bool = False, context: Context) ->
         _summary(project, errors, declared),
     )
     return ExitCode.USAGE if errors else failed
-
-
-def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:
-    """Everything that is wrong with a project that was loaded tolerantly; how many tests run."""
-    tests, test_errors = load_tests(project)
-    if project.errors:
-        # A test of a task that cannot be read would only say so once more.
-        test_errors = [error for error in test_errors if error.code != TEST_SUBJECT_UNKNOWN.code]
-    found = [*project.errors, *_expression_errors(project), *_query_errors(project)]
-    found += load_automations(project)[1]
-    # What a query that is wrong reads is not known.
-    test_errors += [] if found else _chain_errors(tests)
-    return [*found, *test_errors], len(tests)
-
-
-def _expression_errors(project: LoadedProject) -> list[ConfigError]:
-    if not any(
-        task.rules or _has_expressions(task.defaults, *task.datasets) for task in project.tasks
-    ):
-        return []
-    # sqlglot takes a fifth of a second to load and many projects have no expression.
-    from polynya.transform.project import expression_errors
-
-    return expression_errors(project)
-
-
-def _query_errors(project: LoadedProject) -> list[ConfigError]:
-    if not any(isinstance(task, DerivedTask) for task in project.tasks):
-        return []
-    # As above.
-    from polynya.derived.inputs import query_errors
-
-    return query_errors(project)
-
-
-def _chain_errors(tests: list[LoadedTest | LoadedTransformTest]) -> list[ConfigError]:
-    """What is wrong with the tables that tests of transforms name."""
-    if not any(isinstance(test, LoadedTransformTest) for test in tests):
-        return []
-    # As above.
-    from polynya.derived.tested_chains import chain_errors
-
-    return chain_errors(tests)
-
-
-def _has_expressions(*settings: DatasetSettings) -> bool:
-    return any(
-        level.apply_as_deletes
-        or level.apply_as_truncates
-        or level.where
-        or isinstance(level.columns, tuple)
-        for level in settings
-    )
 
 
 def _summary(project: LoadedProject, errors: list[ConfigError], datasets: int) -> str:

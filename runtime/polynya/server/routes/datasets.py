@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fnmatch
+import re
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -71,12 +71,16 @@ class DatasetOrder(StrEnum):
     QUARANTINED = "quarantined"
 
 
-_VALUES: dict[DatasetOrder, Callable[[DatasetShown], float]] = {
-    DatasetOrder.NAME: lambda _: 0.0,
-    DatasetOrder.PENDING: lambda one: -float(one.pending_rows or 0),
-    DatasetOrder.FRESHNESS: lambda one: -(one.freshness_seconds or 0.0),
-    DatasetOrder.QUARANTINED: lambda one: -float(one.quarantined or 0),
-}
+def _value(facts: DatasetOverview, order: DatasetOrder) -> float:
+    """What a list in this order is sorted by, the smallest first."""
+    status = facts.status
+    if status is None or order is DatasetOrder.NAME:
+        return 0.0
+    if order is DatasetOrder.PENDING:
+        return -float(status.pending_rows)
+    if order is DatasetOrder.FRESHNESS:
+        return -(status.freshness_seconds or 0.0)
+    return -float(status.rows_quarantined)
 
 
 @router.get("/datasets", dependencies=[allowed(Action.VIEW_PROJECT)])
@@ -91,14 +95,20 @@ def datasets(
     cursor: Cursor = None,
 ) -> ListPage[DatasetShown]:
     """The datasets of the project, as of the newest look at their tables."""
+    matches = re.compile(fnmatch.translate(name)).match
     found = [
-        _shown(one)
+        one
         for one in ServerState.of(request).overview.newest().datasets.values()
-        if fnmatchcase(one.name, name) and task in (None, one.task) and health in (None, one.health)
+        if task in (None, one.task) and health in (None, one.health) and matches(one.name)
     ]
-    value = _VALUES[sort]
-    found.sort(key=lambda one: (value(one), one.name))
-    return page(found, lambda one: (value(one), one.name), limit, cursor)
+
+    def place(one: DatasetOverview) -> tuple[float, str]:
+        return _value(one, sort), one.name
+
+    found.sort(key=place)
+    part = page(found, place, limit, cursor)
+    # Thousands of datasets are filtered and sorted, and only those of the page are made JSON.
+    return ListPage(items=[_shown(one) for one in part.items], total=part.total, next=part.next)
 
 
 @router.get("/datasets/{name}", dependencies=[allowed(Action.VIEW_PROJECT)])

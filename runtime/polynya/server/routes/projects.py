@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+from polynya.engine.commands.validate import project_errors
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.health import HealthWord, counts, worst
-from polynya.server.overview import Overview
+from polynya.server.overview import DatasetOverview, Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
@@ -69,7 +71,7 @@ def project(request: Request) -> ProjectShown:
 @router.post("/project/validate", dependencies=[allowed(Action.VALIDATE)])
 def validate(request: Request) -> Validated:
     """Check all files of the project as they are now, without the network."""
-    errors = ServerState.of(request).project().errors
+    errors, _ = project_errors(ServerState.of(request).project())
     return Validated(valid=not errors, errors=[error.as_dict() for error in errors])
 
 
@@ -93,9 +95,12 @@ def _tasks(request: Request) -> list[TaskShown]:
     state = ServerState.of(request)
     overview: Overview = state.overview.newest()
     loaded = overview.project or state.project()
+    of_tasks: dict[str, list[DatasetOverview]] = defaultdict(list)
+    for dataset in overview.datasets.values():
+        of_tasks[dataset.task].append(dataset)
     made = []
     for one in (*loaded.works, *loaded.registered):
-        datasets = [found for found in overview.datasets.values() if found.task == one.name]
+        datasets = of_tasks[one.name]
         parts = [part for found in datasets for part in found.parts]
         cluster = getattr(one, "cluster", None) or loaded.project.cluster
         made.append(
