@@ -366,6 +366,7 @@ def test_people_are_told_when_figures_are_missing(cluster: Template) -> None:
         "AgentsFail", "LateData", "SilentNodes", "MissingNodes", "LongShortage", "FallbackFails",
         "FallbackIdle", "FiguresFail", "FiguresIdle", "Suspended", "Quarantine",
         *["StreamBehind"] * ("StreamBehind" in alarms),
+        *["MirrorStale"] * ("MirrorStale" in alarms),
         *["SourcesUnseen"] * ("SourcesUnseen" in alarms),
     }  # fmt: skip
     for name in ("SilentNodes", "FallbackIdle", "FiguresIdle"):

@@ -26,7 +26,7 @@ def test_the_network_is_there(deployed: DeployedStage) -> None:
     assert len({s["AvailabilityZone"] for s in subnets}) == 3
     assert [s["CidrBlock"] for s in subnets] == ["10.40.0.0/20", "10.40.16.0/20", "10.40.32.0/20"]
     endpoints = ec2.describe_vpc_endpoints(Filters=in_vpc)["VpcEndpoints"]
-    assert sorted(e["VpcEndpointType"] for e in endpoints) == ["Gateway", *["Interface"] * 9]
+    assert sorted(e["VpcEndpointType"] for e in endpoints) == ["Gateway", *["Interface"] * 10]
 
 
 def test_what_holds_data_is_there(deployed: DeployedStage) -> None:
