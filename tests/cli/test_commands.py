@@ -211,7 +211,7 @@ def test_every_command_has_an_example_that_is_understood(capsys):
     assert len(sections) > 15
     assert without == [
         "cluster", "task", "connection", "landing", "dbt", "quarantine", "rules",
-        "mirror", "flow", "mart", "dataset", "config", "catalog", "schema",
+        "mirror", "flow", "mart", "dataset", "config", "catalog", "access", "schema",
     ]  # fmt: skip
     assert main(["run", "--help"]) == 0
     assert "For example: `polynya run" in capsys.readouterr().out

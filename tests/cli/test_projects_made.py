@@ -176,6 +176,7 @@ def test_git_leaves_data_alone_and_keeps_the_project(tmp_path):
         "polynya.yml", "tasks/users.yml", "tests/users.yml", ".polynya/schema/project.v1.json",
         ".polynya/schema/connection.v1.json", ".polynya/schema/task.v1.json",
         ".polynya/schema/tests.v1.json", ".polynya/schema/bindings.v1.json",
+        ".polynya/schema/access.v1.json",
     }  # fmt: skip
 
 

@@ -170,7 +170,7 @@ class Tables:
             f'v."{column}" IS NOT DISTINCT FROM k."{key}"' for column, key in columns.items()
         )
         self.connection.execute(
-            f"CREATE OR REPLACE TEMP VIEW narrow_{name.split('.')[-1]} AS "
+            f"CREATE OR REPLACE TEMP VIEW narrow_{name.rsplit('.', maxsplit=1)[-1]} AS "
             f"SELECT v.* FROM {_relations('new')[name]} v SEMI JOIN affected k ON {same}"
         )
 

@@ -121,6 +121,7 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
             f"{SCHEMA_FOLDER}/tests.v1.json": ["tests/*.yml", "tests/*.yaml"],
             f"{SCHEMA_FOLDER}/connection.v1.json": ["connections/*.yml", "connections/*.yaml"],
             f"{SCHEMA_FOLDER}/bindings.v1.json": ["bindings/*.yml", "bindings/*.yaml"],
+            f"{SCHEMA_FOLDER}/access.v1.json": ["access.yml", "access.yaml"],
         },
         "json.schemas": [
             {"fileMatch": ["polynya.json"], "url": f"./{SCHEMA_FOLDER}/project.v1.json"},
@@ -131,6 +132,7 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
                 "url": f"./{SCHEMA_FOLDER}/connection.v1.json",
             },
             {"fileMatch": ["bindings/*.json"], "url": f"./{SCHEMA_FOLDER}/bindings.v1.json"},
+            {"fileMatch": ["access.json"], "url": f"./{SCHEMA_FOLDER}/access.v1.json"},
         ],
     }
     shown = {

@@ -14,6 +14,7 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.doctor_tables import settings_for_other_engines
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.visible import visible
+from polynya.model.access import access_errors
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.settings import DatasetSettings
 from polynya.model.config.task import resolved
@@ -84,6 +85,7 @@ def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:
         # A test of a task that cannot be read would only say so once more.
         test_errors = [error for error in test_errors if error.code != TEST_SUBJECT_UNKNOWN.code]
     found = [*project.errors, *_expression_errors(project), *_query_errors(project)]
+    found += access_errors(project.directory)
     # What a query that is wrong reads is not known.
     test_errors += [] if found else _chain_errors(tests)
     return [*found, *test_errors], len(tests)

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from polynya.cli.commands import COMMANDS, build_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import flags
+from polynya.model.config.access import AccessDocument
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.derived import TransformTask
@@ -126,8 +127,9 @@ def task_page() -> str:
         "For people who write projects: all keys of all files.\n",
         "A project is a folder with `polynya.yml`, task files in `tasks/`, tests in `tests/` and",
         "connections to databases and servers in `connections/` (`.yml`, `.yaml` or `.json`, YAML",
-        "1.2). What one target binds is in `bindings/`: [connections](../connections.md). Unknown",
-        "keys are errors. Text values may hold `${env:NAME}` or `${var:NAME}`, with a default as",
+        "1.2). What one target binds is in `bindings/`: [connections](../connections.md). People",
+        "and their roles are in `access.yml`: [access](../access.md). Unknown keys are errors.",
+        "Text values may hold `${env:NAME}` or `${var:NAME}`, with a default as",
         "`${env:NAME:-default}`; inside `{ }` or `[ ]` they need quotes.\n",
     ]
     in_tasks = {"DatasetSettings", "MappedColumn", "TimeColumn"}
@@ -160,6 +162,7 @@ def task_page() -> str:
         lines += [f"## `connections/*.yml`, {title}\n"]
         lines += _sections(model, "connection.v1.json", set())
     lines += ["## `bindings/*.yml`\n", *_sections(Bindings, "bindings.v1.json", set())]
+    lines += ["## `access.yml`\n", *_sections(AccessDocument, "access.v1.json", set())]
     lines += [
         "## Conditions\n",
         "`apply_as_deletes`, `apply_as_truncates` and `where` are Spark SQL conditions over the",

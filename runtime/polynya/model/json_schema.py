@@ -13,6 +13,7 @@ from typing import Any, Final, Union
 
 from pydantic import BaseModel, TypeAdapter
 
+from polynya.model.config.access import AccessDocument
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.target import Project
 from polynya.model.config.task_kinds import TASK_KINDS
@@ -26,6 +27,7 @@ SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {
     "tests.v1.json": (TaskTests,),
     "connection.v1.json": CONNECTION_MODELS,
     "bindings.v1.json": (Bindings,),
+    "access.v1.json": (AccessDocument,),
 }
 PUBLISHED: Final = Path(__file__).parents[1] / "schema"
 
