@@ -212,7 +212,7 @@ def test_every_command_has_an_example_that_is_understood(capsys):
     assert without == [
         "cluster", "task", "connection", "landing", "dbt", "quarantine", "rules",
         "notification", "mirror", "flow", "automation", "mart", "dataset", "config", "catalog",
-        "schema",
+        "access", "schema",
     ]  # fmt: skip
     assert main(["run", "--help"]) == 0
     assert "For example: `polynya run" in capsys.readouterr().out

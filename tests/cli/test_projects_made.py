@@ -177,6 +177,7 @@ def test_git_leaves_data_alone_and_keeps_the_project(tmp_path):
         ".polynya/schema/connection.v1.json", ".polynya/schema/task.v1.json",
         ".polynya/schema/automation.v1.json", ".polynya/schema/notification.v1.json",
         ".polynya/schema/tests.v1.json", ".polynya/schema/bindings.v1.json",
+        ".polynya/schema/access.v1.json",
     }  # fmt: skip
 
 

@@ -25,8 +25,8 @@ TOKEN = "0123456789abcdef" * 2
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["--host", "0.0.0.0"], "POLYNYA-SRV-006"),
-        (["--host", "::"], "POLYNYA-SRV-006"),
+        (["--host", "0.0.0.0"], "POLYNYA-ACC-030"),
+        (["--host", "::"], "POLYNYA-ACC-030"),
         (["--host", "no such host"], "POLYNYA-QRY-012"),
         (["--token", "env:LONG"], "POLYNYA-CLI-001"),
         (["--catalog", "--port", "70000"], "POLYNYA-CLI-001"),

@@ -109,6 +109,7 @@ COMMANDS: Final = (
     _command("config", "config:app", "Push, pull and diff the project in its bucket."),
     _command("catalog", "catalog:app", "Move the tables to another catalog."),
     _command("adopt", "tables:adopt", "Adopt a copied or moved warehouse."),
+    _command("access", "access:app", "Tokens, roles and the audit log of a server."),
     _command("doctor", "doctor:doctor", "Check Java, jars, folders and the project."),
     _command("schema", "explain:app", "JSON Schema of project and task files."),
     _command("explain", "explain:explain", "Explain an error code."),

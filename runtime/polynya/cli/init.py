@@ -126,6 +126,7 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
                 "notifications/*.yml",
                 "notifications/*.yaml",
             ],
+            f"{SCHEMA_FOLDER}/access.v1.json": ["access.yml", "access.yaml"],
         },
         "json.schemas": [
             {"fileMatch": ["polynya.json"], "url": f"./{SCHEMA_FOLDER}/project.v1.json"},
@@ -144,6 +145,7 @@ def project_files(name: str, *, example: bool = True) -> dict[str, str]:
                 "fileMatch": ["notifications/*.json"],
                 "url": f"./{SCHEMA_FOLDER}/notification.v1.json",
             },
+            {"fileMatch": ["access.json"], "url": f"./{SCHEMA_FOLDER}/access.v1.json"},
         ],
     }
     shown = {

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from polynya.cli.commands import COMMANDS, build_app
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.options import flags
+from polynya.model.config.access import AccessDocument
 from polynya.model.config.automation import Automation
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.capture import CaptureLanding
@@ -131,8 +132,9 @@ def task_page() -> str:
         "A project is a folder with `polynya.yml`, task files in `tasks/`, tests in `tests/` and",
         "connections to databases and servers in `connections/` (`.yml`, `.yaml` or `.json`, YAML",
         "1.2). What one target binds is in `bindings/`: [connections](../connections.md); who is",
-        "told what is in `notifications/`: [notifications](../notifications.md). Unknown",
-        "keys are errors. Text values may hold `${env:NAME}` or `${var:NAME}`, with a default as",
+        "told what is in `notifications/`: [notifications](../notifications.md); people and their",
+        "roles are in `access.yml`: [access](../access.md). Unknown keys are errors. Text values",
+        "may hold `${env:NAME}` or `${var:NAME}`, with a default as",
         "`${env:NAME:-default}`; inside `{ }` or `[ ]` they need quotes.\n",
     ]
     in_tasks = {"DatasetSettings", "MappedColumn", "TimeColumn"}
@@ -172,6 +174,7 @@ def task_page() -> str:
     lines += ["## `bindings/*.yml`\n", *_sections(Bindings, "bindings.v1.json", set())]
     lines += ["## `notifications/*.yml`\n"]
     lines += _sections(Notification, "notification.v1.json", {"Window"})
+    lines += ["## `access.yml`\n", *_sections(AccessDocument, "access.v1.json", set())]
     lines += [
         "## Conditions\n",
         "`apply_as_deletes`, `apply_as_truncates` and `where` are Spark SQL conditions over the",

@@ -21,7 +21,6 @@ from polynya.model.error_catalogue.operation import (
     CATALOG_TLS_UNUSABLE,
     CATALOG_TOKEN_UNUSABLE,
 )
-from polynya.model.error_catalogue.server import SERVER_ADDRESS_OPEN
 from polynya.observe.catalog import ApiServed, CatalogServed
 from polynya.store.clock import SystemClock
 
@@ -44,7 +43,10 @@ def serve(
     tls_key: Path | None = None,
     context: Context,
 ) -> int:
-    """Serve the API of the project on this machine, or with `--catalog` its catalog alone.
+    """Serve the API of the project, or with `--catalog` its catalog alone.
+
+    Without an `access.yml` the API answers this machine only; with one it asks for a login or a
+    token. Off loopback it starts only with TLS and an `access.yml` that has an `url`.
 
     Programs read tasks, datasets, documents, lineage and quarantine below `/api/v1`, ask SQL, and
     change documents: `/api/v1/openapi.json` describes each route. Below `/iceberg`, or at the root
@@ -57,10 +59,11 @@ def serve(
 
     Args:
         catalog: serve only the catalog of the target, read-only; others may reach it with a token.
-        host: address or name to listen on. Anything but this machine itself needs a token.
+        host: address or name to listen on. Anything but this machine itself needs a token for a
+            catalog, and TLS and a login for the API.
         port: port to listen on; 0 for any free one.
         token: `env:NAME`: the variable of the environment that has the token which clients have
-            to send, of at least 32 bytes.
+            to send, of at least 32 bytes. For `--catalog` only.
         tls_certificate: PEM file of the certificate, with those above it, for HTTPS.
         tls_key: PEM file of its key, without a password.
     """
@@ -69,9 +72,12 @@ def serve(
     try:
         stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
         if not catalog:
-            if token or tls_certificate or tls_key:
-                raise WRONG_USAGE("`--token` and `--tls-…` belong to `--catalog`")
-            return _serve_api(context, stopping, host, port)
+            if token:
+                raise WRONG_USAGE(
+                    "`--token` belongs to `--catalog`",
+                    fix="use tokens of `polynya access token create`",
+                )
+            return _serve_api(context, stopping, (host, port), _tls(tls_certificate, tls_key))
         return _serve(context, stopping, _settings(host, port, token, tls_certificate, tls_key))
     except EndedEarly:
         return ExitCode.OK
@@ -112,35 +118,38 @@ def _serve(context: CommandContext, stopping: Stopping, settings: RestServerSett
     return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
 
 
-def _serve_api(context: CommandContext, stopping: Stopping, host: str, port: int) -> int:
+def _serve_api(
+    context: CommandContext,
+    stopping: Stopping,
+    address: tuple[str, int],
+    tls: ssl.SSLContext | None,
+) -> int:
     # Start-up time: FastAPI, PyIceberg, sqlglot.
     import uvicorn
 
     from polynya.engine.rest_server import is_loopback
+    from polynya.server.access.control import AccessSettings
+    from polynya.server.access.guard import guard
     from polynya.server.app import app_of
+    from polynya.server.http_protocol import protocol_settings
     from polynya.server.state import ServerState
 
+    host, port = address
     project = context.load(tolerant=True)
     for error in project.errors:
         context.output.error(error)
+    state = ServerState(context.options.project, context.options.target, SystemClock())
+    app = app_of(state)
     try:
-        if not is_loopback(host):
-            raise SERVER_ADDRESS_OPEN(where=host, address=host)
+        guard(app, AccessSettings(host, loopback=is_loopback(host), tls=tls is not None))
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=256)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise CATALOG_ADDRESS_UNUSABLE(where=f"{host}:{port}", why=why) from error
-    state = ServerState(context.options.project, context.options.target, SystemClock())
-    config = uvicorn.Config(
-        app_of(state),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=15,
-        timeout_graceful_shutdown=5,
-        limit_concurrency=512,
-    )
+    config = uvicorn.Config(app, log_config=None, **protocol_settings())
+    config.load()
+    config.ssl = tls
     server = uvicorn.Server(config)
     stopping.starting = False
     stop_with_parent(stopping.stop, os.environ)
@@ -149,7 +158,7 @@ def _serve_api(context: CommandContext, stopping: Stopping, host: str, port: int
     thread.start()
     name = project.project.name
     where = f"[{host}]" if ":" in host else host
-    url = f"http://{where}:{listening.getsockname()[1]}"
+    url = f"{'http' if tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
     context.output.event(ApiServed(subject=name, url=url, target=project.target.name))
     stopping.stop.wait()
     state.overview.stop()

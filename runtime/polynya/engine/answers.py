@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -20,7 +20,7 @@ from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
-from polynya.query.embedded import STATEMENT_LIMITS, answer_here, stream_here
+from polynya.query.embedded import STATEMENT_LIMITS, EmbeddedView, answer_here, stream_here
 from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+#: Gives the view of a name `schema.view`.
+FindView: TypeAlias = Callable[[str], EmbeddedView]
 
 
 class QueryEngine(StrEnum):
@@ -43,7 +46,8 @@ class Answers:
     """Answers the statements of a process, each over the newest commits.
 
     `start` gives the Spark session, once one is needed. `tell` receives the reason of each
-    statement that is left to Spark.
+    statement that is left to Spark. `guarded` makes of the views that there are those that somebody
+    may read; it needs the embedded engine.
     """
 
     def __init__(
@@ -53,8 +57,9 @@ class Answers:
         *,
         engine: QueryEngine = QueryEngine.AUTO,
         tell: Callable[[str], None] = lambda _: None,
+        guarded: Callable[[FindView], FindView] | None = None,
     ) -> None:
-        self.project = project
+        self.project, self._guarded = project, guarded
         self._start, self._engine, self._tell = start, engine, tell
         self._spark: SparkSession | None = None
 
@@ -132,7 +137,9 @@ class Answers:
 
     def _reason_or_answer(self, statement: Statement, limit: int | None) -> Answer | str:
         try:
-            schema, batches = answer_embedded(self.project, statement.text, limit=limit)
+            schema, batches = answer_embedded(
+                self.project, statement.text, limit=limit, guarded=self._guarded
+            )
         except NotEmbeddedError as error:
             return str(error)
         except PolynyaError:
@@ -152,17 +159,21 @@ def answer_embedded(
     *,
     limit: int | None = None,
     limits: RowLimits = STATEMENT_LIMITS,
+    guarded: Callable[[FindView], FindView] | None = None,
 ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """The rows of a statement as Spark would give them, over the newest commit of each table.
 
-    Rows without an ORDER BY come in any order. At most `limit` of them.
+    Rows without an ORDER BY come in any order. At most `limit` of them. `guarded` makes of the
+    views that there are those that somebody may read.
 
     Raises:
         NotEmbeddedError: Spark has to answer it, for this reason.
         PolynyaError: what `refuse_unusable` raises.
     """
     refuse_unusable(project.target, CATALOG)
-    find = partial(embedded_view, project, ProjectViews(project))
+    find: FindView = partial(embedded_view, project, ProjectViews(project))
+    if guarded is not None:
+        find = guarded(find)
     return answer_here(statement, find, limit=limit, limits=limits)
 
 

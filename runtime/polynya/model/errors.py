@@ -5,7 +5,8 @@
     │   └── ConfigErrors   several of them at once
     ├── OperationError     a task, a check or a query failed     exit 1
     │   ├── SuspendedError   one dataset waits for a decision
-    │   └── TaskStoppedError a policy ended the task
+    │   ├── TaskStoppedError a policy ended the task
+    │   └── RefusedError     a server refuses a request
     ├── DataError          rows break an invariant               exit 1
     ├── DependencyError    Java, jars, catalog, source           exit 4, worth a retry
     ├── ConflictError      another owner moved the state         exit 5, worth a retry
@@ -19,7 +20,8 @@ Codes are stable; `polynya explain CODE` prints the page of a code
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 # What programs may catch; the errors of single shards stay inside.
@@ -148,6 +150,24 @@ class SuspendedError(OperationError):
 
 class TaskStoppedError(OperationError):
     """Raised when a policy of a dataset ends its whole task."""
+
+
+class RefusedError(OperationError):
+    """Raised when a server refuses a request for who sent it, or how.
+
+    Attributes:
+        status: the HTTP status of the answer.
+        headers: headers of the answer.
+    """
+
+    status: int = 403
+    headers: Mapping[str, str] = MappingProxyType({})
+
+    def by(self, status: int, **headers: str) -> Self:
+        """Return this error with its status and headers; `_` in a name of one stands for `-`."""
+        self.status = status
+        self.headers = {name.replace("_", "-"): text for name, text in headers.items()}
+        return self
 
 
 class DataError(PolynyaError):

@@ -13,6 +13,7 @@ from typing import Any, Final, Union
 
 from pydantic import BaseModel, TypeAdapter
 
+from polynya.model.config.access import AccessDocument
 from polynya.model.config.automation import Automation
 from polynya.model.config.bindings import Bindings
 from polynya.model.config.notification import Notification
@@ -30,6 +31,7 @@ SCHEMA_FILES: Final[dict[str, tuple[type[BaseModel], ...]]] = {
     "connection.v1.json": CONNECTION_MODELS,
     "bindings.v1.json": (Bindings,),
     "notification.v1.json": (Notification,),
+    "access.v1.json": (AccessDocument,),
 }
 PUBLISHED: Final = Path(__file__).parents[1] / "schema"
 

@@ -14,6 +14,7 @@ from polynya.model.error_catalogue.server import BODY_TOO_LARGE, HOST_REFUSED, R
 from polynya.model.names import shown
 from polynya.server.problems import answer_with_problems, problem
 from polynya.server.routes import (
+    access,
     actions,
     datasets,
     documents,
@@ -28,6 +29,7 @@ from polynya.server.state import ServerState
 
 #: Each module of `server/routes/` with a `router` below `/api/v1`.
 ROUTERS: Final = (
+    access.router,
     projects.router,
     datasets.router,
     documents.router,
@@ -79,6 +81,9 @@ async def _guarded(request: Request, following: RequestResponseEndpoint) -> Resp
 
 
 async def _refused(request: Request) -> Response | None:
+    if "polynya.person" in request.scope:
+        # The guard of `polynya serve` has looked at all of this, for the server's own names, too.
+        return None
     state = ServerState.of(request)
     if (request.url.hostname or "") not in state.names:
         return problem(HOST_REFUSED(host=shown(request.headers.get("host", ""))))

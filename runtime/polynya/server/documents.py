@@ -16,6 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from polynya.model.config.access import ACCESS_FILES
+from polynya.model.error_catalogue.access import ACCESS_CHANGE_REFUSED
 from polynya.model.error_catalogue.server import (
     DOCUMENT_CHANGED,
     DOCUMENT_PATH_REFUSED,
@@ -65,11 +67,15 @@ class ProjectDocuments:
     def all(self) -> list[ProjectDocument]:
         """Every document, by path."""
         files = FolderSource(self._root).read().files
-        return [ProjectDocument(path, content) for path, content in sorted(files.items())]
+        return [
+            ProjectDocument(path, content)
+            for path, content in sorted(files.items())
+            if path not in ACCESS_FILES
+        ]
 
     def find(self, path: str) -> ProjectDocument | None:
         """One document; None where the project has no such one."""
-        if path not in set(project_files(self._root)):
+        if path in ACCESS_FILES or path not in set(project_files(self._root)):
             return None
         return ProjectDocument(path, (self._root / path).read_bytes())
 
@@ -93,6 +99,10 @@ class ProjectDocuments:
             ConfigErrors: the project would have errors that it has not now; nothing was written.
             ConfigError: the path is none of a project, or the content has a secret.
         """
+        if path in ACCESS_FILES:
+            raise ACCESS_CHANGE_REFUSED(
+                where=path, reason="its own route is `/api/v1/access`, for owners"
+            )
         if len(path) > _MOST_NAME or _NAME.fullmatch(path) is None:
             raise DOCUMENT_PATH_REFUSED(path=shown(path))
         with self._lock:

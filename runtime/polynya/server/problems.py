@@ -26,6 +26,7 @@ from polynya.model.errors import (
     ConflictError,
     DependencyError,
     PolynyaError,
+    RefusedError,
 )
 from polynya.model.names import shown
 
@@ -46,6 +47,8 @@ def status_of(error: PolynyaError) -> int:
     """The HTTP status of an error, by whose fault it is."""
     if error.code in _STATUSES:
         return _STATUSES[error.code]
+    if isinstance(error, RefusedError):
+        return error.status
     if isinstance(error, ConfigError):
         return 422
     if isinstance(error, ConflictError):
@@ -71,6 +74,8 @@ def problem(error: PolynyaError, headers: Mapping[str, str] | None = None) -> JS
     }
     if isinstance(error, ConfigErrors):
         body["errors"] = [one.as_dict() for one in error.errors]
+    if isinstance(error, RefusedError):
+        headers = {**error.headers, **(headers or {})}
     return JSONResponse(body, status, headers, media_type=PROBLEM)
 
 
@@ -78,7 +83,9 @@ def answer_with_problems(app: FastAPI) -> None:
     """Have an app answer each error as a problem, also those of the framework and bugs."""
 
     @app.exception_handler(PolynyaError)
-    def known(_: Request, error: PolynyaError) -> JSONResponse:
+    def known(request: Request, error: PolynyaError) -> JSONResponse:
+        # For the line of the request in the audit log.
+        request.scope["polynya.code"] = error.code
         return problem(error)
 
     @app.exception_handler(RequestValidationError)

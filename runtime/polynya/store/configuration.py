@@ -34,6 +34,7 @@ from polynya.model.bundle import (
     in_force,
     parse_pointer,
 )
+from polynya.model.config.access import ACCESS_FILES
 from polynya.model.documents.files import document_files, is_document
 from polynya.model.documents.yaml import MAX_FILE_BYTES
 from polynya.model.error_catalogue.cluster import (
@@ -123,7 +124,7 @@ class FolderSource:
 
 def project_files(folder: Path) -> Iterator[str]:
     """Relative paths of the files that make the project in a folder; not its data."""
-    for name in PROJECT_FILES:
+    for name in _TOP_FILES:
         if (folder / name).is_file():
             yield name
     for below in _FOLDERS:
@@ -198,6 +199,7 @@ def _content(path: Path, shown_as: str) -> bytes:
 
 
 #: The folders of a project whose files make its configuration.
+_TOP_FILES: Final = (*PROJECT_FILES, *ACCESS_FILES)
 _FOLDERS: Final = (
     TASK_FOLDER, AUTOMATION_FOLDER, CONNECTION_FOLDER, BINDINGS_FOLDER, TEST_FOLDER,
     NOTIFICATION_FOLDER,
@@ -396,7 +398,7 @@ def is_project_file(path: str) -> bool:
         return True
     if folder == SQL_FOLDER and is_query_file(name):
         return True
-    return path in PROJECT_FILES or (folder in _FOLDERS and is_document(name))
+    return path in _TOP_FILES or (folder in _FOLDERS and is_document(name))
 
 
 def _strangers(paths: Iterable[str]) -> Iterator[ConfigError]:

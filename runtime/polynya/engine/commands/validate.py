@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polynya.model.access import access_errors
 from polynya.model.automations import load_automations
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.settings import DatasetSettings
@@ -19,6 +20,7 @@ def project_errors(project: LoadedProject) -> tuple[list[ConfigError], int]:
         test_errors = [error for error in test_errors if error.code != TEST_SUBJECT_UNKNOWN.code]
     found = [*project.errors, *_expression_errors(project), *_query_errors(project)]
     found += load_automations(project)[1]
+    found += access_errors(project.directory)
     # What a query that is wrong reads is not known.
     test_errors += [] if found else _chain_errors(tests)
     return [*found, *test_errors], len(tests)

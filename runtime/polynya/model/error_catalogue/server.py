@@ -54,16 +54,7 @@ SERVER_BUSY: Final = ErrorEntry(
     page="The server answers few queries at a time, because each may take much memory and all "
     "processors. Others are refused with status 503.",
 )
-SERVER_ADDRESS_OPEN: Final = ErrorEntry(
-    ConfigError,
-    "POLYNYA-SRV-006",
-    title="the API is served on this machine only",
-    message="others could reach the API at {address}, and it asks for no login",
-    state="nothing was started",
-    fix="leave `--host` out, and reach the server by a tunnel, as `ssh -L 8181:127.0.0.1:8181`",
-    page="Whoever reaches the API may read and change everything that it shows. So `polynya serve` "
-    "listens on the loopback address, and refuses another one.",
-)
+
 HOST_REFUSED: Final = ErrorEntry(
     ConfigError,
     "POLYNYA-SRV-007",

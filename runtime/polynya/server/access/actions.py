@@ -45,3 +45,5 @@ class Action(StrEnum):
     MANAGE_ACCESS = "access.manage"
     OWN_TOKENS = "token.own"
     VIEW_AUDIT = "audit.view"
+    #: Open to everybody: to log in, and what a login shows of itself.
+    LOG_IN = "session.begin"

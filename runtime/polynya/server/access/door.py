@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
 from fastapi import Depends, Request
 from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
+from polynya.model.config.access import AccessDocument
+from polynya.model.error_catalogue.access import NOT_ALLOWED, NOT_LOGGED_IN
 from polynya.server.access.actions import Action
+from polynya.server.access.roles import LOCAL, NOBODY, Person, decide
 
-
-class _Door:
-    """Asks for one action."""
-
-    def __init__(self, action: Action) -> None:
-        self.action = action
-
-    def __call__(self, request: Request) -> None:
-        """Let the request pass: the server listens for this machine's own user alone."""
+#: The client that FastAPI's own test client shows; no address of a connection looks like it.
+_TEST_CLIENT = "testclient"
 
 
 def allowed(action: Action) -> Dependency:
@@ -24,11 +26,91 @@ def allowed(action: Action) -> Dependency:
 
     A route is declared as `@router.get("/tasks", dependencies=[allowed(Action.VIEW_PROJECT)])`.
     """
-    door: Dependency = Depends(_Door(action))
-    return door
+    made: Callable[[Request], None] = _Asked(action)
+    found: Dependency = Depends(made)
+    return found
+
+
+class _Asked:
+    """Asks for one action; the generated test of all routes finds it by this class."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    def __call__(self, request: Request) -> None:
+        """Let the request pass, or raise RefusedError POLYNYA-ACC-001 or 002."""
+        request.scope["polynya.action"] = self.action
+        person, document = caller(request)
+        decision = decide(person, self.action, document)
+        if decision.allowed:
+            return
+        if person.proof == "none":
+            raise NOT_LOGGED_IN().by(401, WWW_Authenticate='Bearer realm="polynya"')
+        raise NOT_ALLOWED(person=person.name, action=self.action.value, reason=decision.reason).by(
+            403
+        )
+
+
+def caller(request: Request) -> tuple[Person, AccessDocument | None]:
+    """The person of a request, and the access document that decides about them.
+
+    An app without a guard answers this machine only.
+    """
+    found = request.scope.get("polynya.person")
+    if isinstance(found, Person):
+        return found, request.scope.get("polynya.access")
+    host = request.client.host if request.client is not None else ""
+    return (LOCAL if host == _TEST_CLIENT or _is_loopback(host) else NOBODY), None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def action_of(route: APIRoute) -> Action | None:
-    """The action that a route asks for; None for one that asks for none, which is a fault."""
-    doors = [one.dependency for one in route.dependencies if isinstance(one.dependency, _Door)]
-    return doors[0].action if len(doors) == 1 else None
+    """The action that a route asks for; None for one that asks for none or several: a fault."""
+    asked = [one.call for one in route.dependant.dependencies]
+    found = [one.action for one in asked if isinstance(one, _Asked)]
+    return found[0] if len(found) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAction:
+    """A route of the API: its methods, its path, and the action that it asks for, if any."""
+
+    methods: tuple[str, ...]
+    path: str
+    action: Action | None
+
+
+def route_actions(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[RouteAction]:
+    """Every route of an app with its action, those of included routers and mounted apps, too."""
+    for route in routes:
+        path = f"{prefix}{getattr(route, 'path', None) or ''}"
+        inner: Any = getattr(route, "original_router", None)
+        if inner is not None:
+            context: Any = getattr(route, "include_context", None)
+            yield from route_actions(inner.routes, f"{prefix}{getattr(context, 'prefix', '')}")
+        elif isinstance(route, APIRoute):
+            yield RouteAction(tuple(sorted(route.methods or ())), path, action_of(route))
+        elif mounted := getattr(route, "routes", None):
+            yield from route_actions(mounted, path)
+        else:
+            methods = tuple(sorted(getattr(route, "methods", None) or ("*",)))
+            yield RouteAction(methods, path, None)
+
+
+#: Routes without an action: what the API looks like, which is public with the program.
+PUBLIC_PATHS = frozenset({"/openapi.json", "/api/v1/openapi.json"})
+
+
+def unguarded(routes: Iterable[BaseRoute]) -> list[str]:
+    """The routes that name no action, or several, and are not public, as `GET /path`."""
+    return [
+        f"{' '.join(one.methods)} {one.path}"
+        for one in route_actions(routes)
+        if one.action is None and one.path not in PUBLIC_PATHS
+    ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from polynya.engine.rest_protocol import METHODS, RestRequest, answer
+from polynya.model.error_catalogue.access import NOT_READABLE
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, caller
+from polynya.server.access.views import reads_whole_project
 from polynya.server.state import ServerState
 
 router = APIRouter()
@@ -20,6 +22,9 @@ router = APIRouter()
 )
 def iceberg(request: Request, path: str) -> Response:
     """Answer one request of the protocol."""
+    person, document = caller(request)
+    if not reads_whole_project(person, document):
+        raise NOT_READABLE(view="the catalog of the project", person=person.name)
     del path  # as the client has sent it, still escaped
     target = request.scope["raw_path"].decode("ascii").removeprefix("/iceberg")
     if request.url.query:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any, NoReturn
 
 from fastapi import APIRouter, Request
@@ -14,7 +15,8 @@ from polynya.lake.read.values import json_rows
 from polynya.lake.warehouse.readers import reading
 from polynya.model.error_catalogue.server import REQUEST_INVALID, SERVER_BUSY
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, caller
+from polynya.server.access.views import guarded_find
 from polynya.server.state import MOST_QUERIES, ServerState
 
 router = APIRouter(tags=["queries"])
@@ -41,6 +43,7 @@ class QueryAnswered(BaseModel):
 def query(request: Request, asked: QueryAsked) -> QueryAnswered:
     """Answer one statement over the newest commits; without Spark, so that it ends soon."""
     state = ServerState.of(request)
+    person, document = caller(request)
     statements = split_statements(asked.sql)
     if len(statements) != 1:
         raise REQUEST_INVALID(reason=f"`sql` has {len(statements)} statements; give one")
@@ -48,7 +51,10 @@ def query(request: Request, asked: QueryAsked) -> QueryAnswered:
         raise SERVER_BUSY(most=MOST_QUERIES)
     try:
         project = state.project()
-        answers = Answers(project, _no_spark, engine=QueryEngine.EMBEDDED)
+        guarded = partial(
+            guarded_find, datasets=list(project.datasets()), person=person, document=document
+        )
+        answers = Answers(project, _no_spark, engine=QueryEngine.EMBEDDED, guarded=guarded)
         with reading(project, asked.sql):
             answer = answers.answer(statements[0], limit=asked.limit + 1)
             rows = (row for batch in answer.batches for row in json_rows(batch))

@@ -1,0 +1,158 @@
+"""A real Keycloak on this machine, with a realm, a client and people.
+
+Its programs come once as a Maven artifact (160 MB) through the Ivy that PySpark ships, are compared
+with a digest that the repository holds, and stay in the cache of the user. It runs on the Java of
+Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.request import urlopen
+from xml.sax.saxutils import quoteattr
+
+from polynya.lake.spark import jars
+from polynya.lake.spark.cache import cache_root
+from polynya.lake.spark.java import find_java
+
+VERSION: Final = "26.4.0"
+_SHA256: Final = "1b6a11a2726ac8a8dc9c91d5fafe989a75ce4f1622d7f7b45c21d5bc16629c0a"
+REALM: Final = "polynya"
+_START_SECONDS: Final = 240
+_SETTINGS: Final = """\
+<ivysettings>
+  <settings defaultResolver="files"/>
+  <resolvers><ibiblio name="files" m2compatible="true" usepoms="false"{root}/></resolvers>
+</ivysettings>
+"""
+_WANTED: Final = f"""\
+<ivy-module version="2.0"><info organisation="polynya" module="keycloak"/>
+<dependencies>
+  <dependency org="org.keycloak" name="keycloak-quarkus-dist" rev="{VERSION}" transitive="false"
+              conf="default->default">
+    <artifact name="keycloak-quarkus-dist" type="zip" ext="zip"/>
+  </dependency>
+</dependencies></ivy-module>
+"""
+
+
+class KeycloakUnavailableError(Exception):
+    """The programs of the server cannot be had; the text is the reason."""
+
+
+class KeycloakServer:
+    """The server as a process of this user, on loopback, with its data in a folder."""
+
+    def __init__(self, folder: Path, realm: Mapping[str, Any]) -> None:
+        """Copy its programs, and write the realm. Raises KeycloakUnavailableError."""
+        self._home = folder.absolute() / "keycloak"
+        # It writes to its own folder when it starts.
+        shutil.copytree(keycloak_programs(), self._home)
+        place = self._home / "data" / "import"
+        place.mkdir(parents=True)
+        (place / "realm.json").write_text(json.dumps(realm), encoding="utf-8")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def issuer(self) -> str:
+        """The issuer of the realm."""
+        return f"http://127.0.0.1:{self.port}/realms/{REALM}"
+
+    def start(self) -> None:
+        """Start it, and wait until the realm answers. Raises TimeoutError."""
+        log = self._home / "server.log"
+        command = [
+            "bash", str(self._home / "bin" / "kc.sh"), "start-dev", "--import-realm",
+            "--http-host=127.0.0.1", f"--http-port={self.port}",
+            # A port of its own for health, which nothing asks here.
+            "--health-enabled=false", "--metrics-enabled=false",
+        ]  # fmt: skip
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                command, cwd=self._home, stdout=out, stderr=out, env=_environment()
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                with urlopen(f"{self.issuer}/.well-known/openid-configuration", timeout=5):
+                    return
+            except OSError:
+                time.sleep(0.5)
+        self.stop()
+        raise TimeoutError(f"Keycloak did not start: {log.read_text('utf-8', 'replace')[-2000:]}")
+
+    def stop(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def keycloak_server(realm: Mapping[str, Any]) -> Iterator[KeycloakServer]:
+    """A server that runs, with a realm as Keycloak imports it; it ends with the block.
+
+    Raises KeycloakUnavailableError, TimeoutError.
+    """
+    with tempfile.TemporaryDirectory(prefix="polynya-keycloak-") as scratch:
+        server = KeycloakServer(Path(scratch), realm)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def keycloak_programs() -> Path:
+    """Those of the artifact, fetched when missing. Raises KeycloakUnavailableError."""
+    folder = cache_root() / "test-parts" / f"keycloak-{VERSION}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
+            _fetch(Path(scratch)).replace(folder)
+    return folder
+
+
+def _fetch(scratch: Path) -> Path:
+    mirror = os.environ.get("POLYNYA_MAVEN_REPOSITORY", "").strip()
+    root = f" root={quoteattr(mirror.rstrip('/') + '/')}" if mirror else ""
+    (scratch / "ivysettings.xml").write_text(_SETTINGS.format(root=root), encoding="utf-8")
+    (scratch / "ivy.xml").write_text(_WANTED, encoding="utf-8")
+    ivy = next(jars.spark_jars_directory().glob("ivy-*.jar"))
+    done = subprocess.run(
+        [
+            str(find_java().executable), "-jar", str(ivy), "-types", "zip", "-confs", "default",
+            "-settings", str(scratch / "ivysettings.xml"), "-ivy", str(scratch / "ivy.xml"),
+            "-cache", str(scratch / "ivy"),
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    packed = next((scratch / "ivy").rglob(f"keycloak-quarkus-dist-{VERSION}.zip"), None)
+    if done.returncode != 0 or packed is None:
+        raise KeycloakUnavailableError(f"Keycloak cannot be had: {done.stdout[-500:]}")
+    if jars.sha256_of(packed) != _SHA256:
+        raise KeycloakUnavailableError(f"{packed.name} is not the artifact whose digest is known")
+    with zipfile.ZipFile(packed) as archive:
+        archive.extractall(scratch)
+    return scratch / f"keycloak-{VERSION}"
+
+
+def _environment() -> dict[str, str]:
+    # What tests give to the Java of Spark is not meant for this one.
+    kept = {name: text for name, text in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}
+    java = find_java().executable.resolve().parents[1]
+    return {**kept, "JAVA_HOME": str(java), "JAVA_OPTS_APPEND": "-Xmx512m"}
