@@ -12,9 +12,7 @@ from starlette.exceptions import HTTPException
 
 from polynya.engine.errors import as_polynya
 from polynya.model.error_catalogue.server import (
-    BODY_TOO_LARGE,
     DOCUMENT_CHANGED,
-    HOST_REFUSED,
     METHOD_NOT_ALLOWED,
     NO_SUCH_RESOURCE,
     REQUEST_INVALID,
@@ -37,8 +35,6 @@ _STATUSES: Final = {
     NO_SUCH_RESOURCE.code: 404,
     METHOD_NOT_ALLOWED.code: 405,
     DOCUMENT_CHANGED.code: 412,
-    BODY_TOO_LARGE.code: 413,
-    HOST_REFUSED.code: 421,
     SERVER_BUSY.code: 503,
 }
 

@@ -21,12 +21,11 @@ MOST_QUERIES = 4
 
 @dataclass
 class ServerState:
-    """One project and one of its targets. `names` are the hosts that requests may be for."""
+    """One project and one of its targets."""
 
     root: Path
     target: str | None
     clock: Clock
-    names: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1", "testserver"})
     queries: threading.BoundedSemaphore = field(
         default_factory=lambda: threading.BoundedSemaphore(MOST_QUERIES)
     )

@@ -35,15 +35,6 @@ METHOD_NOT_ALLOWED: Final = ErrorEntry(
     state="nothing was changed",
     page="The path exists, with other methods: the header `Allow` of the answer lists them.",
 )
-BODY_TOO_LARGE: Final = ErrorEntry(
-    ConfigError,
-    "POLYNYA-SRV-004",
-    title="the body of a request is too large",
-    message="the body has more than {most:,} bytes",
-    state="nothing was changed",
-    page="The API reads bodies of at most 1 MiB. Data is landed in the landing zone, never sent to "
-    "the API.",
-)
 SERVER_BUSY: Final = ErrorEntry(
     OperationError,
     "POLYNYA-SRV-005",
@@ -55,16 +46,6 @@ SERVER_BUSY: Final = ErrorEntry(
     "processors. Others are refused with status 503.",
 )
 
-HOST_REFUSED: Final = ErrorEntry(
-    ConfigError,
-    "POLYNYA-SRV-007",
-    title="a request for another host",
-    message="the request is for the host {host}, which this server is not",
-    state="nothing was changed",
-    page="The header `Host` names none of the names by which this server is reached. A page in a "
-    "browser could otherwise let a name of its own lead to this machine, and read the answers "
-    "(DNS rebinding).",
-)
 DOCUMENT_CHANGED: Final = ErrorEntry(
     ConflictError,
     "POLYNYA-SRV-008",
