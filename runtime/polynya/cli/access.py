@@ -213,22 +213,22 @@ def _noted(head: str | None) -> AuditHead | None:
 
 
 @app.command
-def aws_token(*, server: str, region: str, context: Context) -> None:
+def aws_token(*, server_id: str, region: str, context: Context) -> None:
     """Print a bearer token that proves the IAM identity of this process; good for 15 minutes.
 
     The token is a signed request to AWS STS, which the server sends on. Nothing is asked here.
 
-    For example: `polynya access aws-token --server polynya.example.com --region eu-central-1`.
+    For example: `polynya access aws-token --server-id polynya.example.com --region eu-central-1`.
 
     Args:
-        server: `aws.server_id` of the server's `access.yml`.
+        server_id: `aws.server_id` of the server's `access.yml`.
         region: a region of `aws.regions`.
     """
     # Start-up time: the AWS SDK, the server.
     from polynya.server.access.aws import SERVER_HEADER, token_of
     from polynya.store.aws.signed_identity import signed_identity
 
-    url = signed_identity(SERVER_HEADER, server, region)
+    url = signed_identity(SERVER_HEADER, server_id, region)
     if url is None:
         raise TOKEN_UNUSABLE("the AWS SDK finds no credentials", fix="log in to AWS, or use a role")
     token = token_of(url)
