@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from polynya.engine.errors import as_polynya
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 #: Seconds between two rounds, and the share of the time that rounds take at most.
 _PAUSE: Final = 5.0
 _MOST_SHARE: Final = 0.2
+#: How long a table without a new commit is not read again. Settings may change without one.
+_KEPT: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,28 @@ class Overview:
     errors: tuple[PolynyaError, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A dataset as of `at`; a commit gives its table another metadata file than `place`."""
+
+    place: str
+    at: datetime
+    found: DatasetOverview
+
+    def now(self, now: datetime) -> DatasetOverview:
+        """The same with the ages that it has now."""
+        status, passed = self.found.status, (now - self.at).total_seconds()
+        if status is None:
+            return self.found
+        fresh, pending = status.freshness_seconds, status.pending_age_seconds
+        older = replace(
+            status,
+            freshness_seconds=None if fresh is None else fresh + passed,
+            pending_age_seconds=None if pending is None else pending + passed,
+        )
+        return replace(self.found, status=older)
+
+
 class OverviewKeeper:
     """Keeps the overview of a project, by a thread of its own from `start` to `stop`."""
 
@@ -73,6 +97,7 @@ class OverviewKeeper:
         self._first = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="overview", daemon=True)
         self._newest = Overview(None, None, {})
+        self._seen: dict[str, _Seen] = {}
 
     def start(self) -> None:
         """Look from now on."""
@@ -126,8 +151,11 @@ class OverviewKeeper:
         if entry.table is None:
             part = HealthPart("copy", HealthWord.NEW, "nothing was copied yet")
             return DatasetOverview(name, task, HealthWord.NEW, (part,))
+        place, now = entry.table.metadata_location, self._clock.now()
+        seen = self._seen.get(name)
+        if seen is not None and seen.place == place and now - seen.at < _KEPT:
+            return seen.now(now)
         try:
-            now = self._clock.now()
             status = status_of(entry.table, entry.dataset, now)
             maintenance = maintenance_status(entry.table, entry.dataset, now)
             pending = PendingFacts(
@@ -140,7 +168,7 @@ class OverviewKeeper:
                 for column in entry.table.schema().fields
                 if not column.name.startswith("hdr__")
             }
-            return DatasetOverview(
+            found = DatasetOverview(
                 name,
                 task,
                 worst(parts),
@@ -154,6 +182,8 @@ class OverviewKeeper:
             says = str(as_polynya(error))
             part = HealthPart("table", HealthWord.UNKNOWN, says)
             return DatasetOverview(name, task, HealthWord.UNKNOWN, (part,))
+        self._seen[name] = _Seen(place, now, found)
+        return found
 
     def _keep(self) -> None:
         while not self._stop.is_set():

@@ -11,7 +11,7 @@ from polynya.observe.table_metrics import families
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.state import ServerState
-from polynya.server.table_figures import TableFiguresCache
+from polynya.server.table_figures import figures_of
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -23,12 +23,12 @@ router = APIRouter(tags=["metrics"])
 class _Tables:
     """Collects the figures of tables for a registry of prometheus-client."""
 
-    def __init__(self, cache: TableFiguresCache, state: ServerState) -> None:
-        self._cache, self._state = cache, state
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of the newest figures."""
-        yield from families(self._cache.figures(), self._state.clock.monotonic())
+        yield from families(figures_of(self._state), self._state.clock.monotonic())
 
     def describe(self) -> list[Metric]:
         """Nothing: to register it measures no table."""
@@ -43,7 +43,7 @@ def _registry(request: Request) -> CollectorRegistry:
     if found is None:
         state = ServerState.of(request)
         found = request.app.state.metrics = CollectorRegistry()
-        found.register(_Tables(TableFiguresCache(state), state))
+        found.register(_Tables(state))
         ProcessCollector(registry=found)
     return found
 
@@ -57,7 +57,7 @@ def _registry(request: Request) -> CollectorRegistry:
 def metrics(request: Request) -> Response:
     """Figures of each table, open conditions, failing channels, and of the server's process.
 
-    At most a minute old, or as old as `polynya_figures_age_seconds` says.
+    They are as old as `polynya_figures_age_seconds` says.
     """
     from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
