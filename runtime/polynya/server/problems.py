@@ -23,6 +23,7 @@ from polynya.model.errors import (
     ConfigErrors,
     ConflictError,
     DependencyError,
+    OperationError,
     PolynyaError,
     RefusedError,
 )
@@ -45,7 +46,8 @@ def status_of(error: PolynyaError) -> int:
         return _STATUSES[error.code]
     if isinstance(error, RefusedError):
         return error.status
-    if isinstance(error, ConfigError):
+    if isinstance(error, ConfigError | OperationError):
+        # What the request asks for cannot be done; 500 is for our own faults.
         return 422
     if isinstance(error, ConflictError):
         return 409

@@ -14,6 +14,7 @@ from polynya.model.loader import LoadedProject, load_project
 from polynya.server.documents import ProjectDocuments
 from polynya.server.overview import OverviewKeeper
 from polynya.store.clock import Clock
+from polynya.store.configuration import FolderSource
 
 #: Queries that run at a time: each takes all processors for as long as it needs.
 MOST_QUERIES = 4
@@ -26,6 +27,9 @@ class ServerState:
     root: Path
     target: str | None
     clock: Clock
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    #: With the identity of the files that it is of.
+    _catalog: tuple[str, ServedCatalog] | None = None
     queries: threading.BoundedSemaphore = field(
         default_factory=lambda: threading.BoundedSemaphore(MOST_QUERIES)
     )
@@ -46,10 +50,14 @@ class ServerState:
         """What is known of all datasets."""
         return OverviewKeeper(self.project, self.clock)
 
-    @cached_property
+    @property
     def catalog(self) -> ServedCatalog:
-        """The catalog for other engines, of the project as it was when it was first asked."""
-        return ServedCatalog(self.project())
+        """The catalog for other engines, of the project as its files are now."""
+        identity = FolderSource(self.root).read().identity
+        with self._lock:
+            if self._catalog is None or self._catalog[0] != identity:
+                self._catalog = identity, ServedCatalog(self.project())
+            return self._catalog[1]
 
     @cached_property
     def documents(self) -> ProjectDocuments:
