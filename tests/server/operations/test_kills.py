@@ -185,3 +185,56 @@ def test_an_object_has_one_operation_of_a_kind_and_a_project_one_server(tmp_path
         with pytest.raises(ConflictError, match="another server"), manager(tmp_path):
             pass
         found.cancel(name)
+
+
+def test_a_command_that_does_not_stop_is_killed_when_the_server_ends(tmp_path: Path) -> None:
+    deaf = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "print('{}', flush=True); time.sleep(60)"
+    )
+    found = OperationManager(
+        OperationStore(tmp_path), [sys.executable, "-c", deaf], SystemClock(), stop_seconds=0.1
+    )
+    found.open()
+    name = found.submit(RUN, ["run"], (), by="ann")[0]
+    while not found.folder(name).output.stat().st_size:
+        time.sleep(0.02)
+    before = time.monotonic()
+    found.close()
+    assert time.monotonic() - before < 10
+    with manager(tmp_path) as found:
+        assert end(found, name).status == "interrupted"
+
+
+def test_a_folder_of_another_version_hides_no_other(tmp_path: Path) -> None:
+    kept(tmp_path)
+    (tmp_path / "0-b").mkdir()
+    (tmp_path / "0-b" / "request.json").write_text('{"id": "0-b"}')
+    with manager(tmp_path) as found:
+        assert found.ids() == ["1-a"]
+
+
+def test_how_long_nothing_moved_is_known_before_somebody_asks(tmp_path: Path) -> None:
+    class Ahead(SystemClock):
+        """Goes ahead when it is told to."""
+
+        seconds = 0.0
+
+        def monotonic(self) -> float:
+            return super().monotonic() + self.seconds
+
+    clock = Ahead()
+    quiet = "import time; print('{}', flush=True); time.sleep(60)"
+    found = OperationManager(OperationStore(tmp_path), [sys.executable, "-c", quiet], clock)
+    found.open()
+    name = found.submit(RUN, ["run"], (), by="ann")[0]
+    while not found.folder(name).output.stat().st_size:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    clock.seconds = 600.0
+    view = found.view(name)
+    found.cancel(name)
+    found.close()
+    assert view is not None
+    assert view.progress is not None
+    assert 600 <= (view.progress.still_seconds or 0) < 660

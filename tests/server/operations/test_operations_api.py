@@ -36,7 +36,7 @@ def test_a_validation_is_an_operation_with_its_command_output_and_events(tmp_pat
         name = answer.json()["id"]
         assert answer.status_code == 202
         assert answer.headers["location"] == f"/api/v1/operations/{name}"
-        assert answer.json()["command"] == "polynya validate"
+        assert answer.json()["command"] == "polynya --target=local validate"
         shown = ended(client, name)
         assert (shown["status"], shown["exit_code"], shown["state"]) == ("succeeded", 0, None)
 
@@ -70,3 +70,20 @@ def test_a_task_that_the_project_does_not_have_starts_nothing(tmp_path: Path) ->
     answer = client.post("/api/v1/actions/reload", json={"task": "shop"})
     assert (answer.status_code, answer.json()["code"]) == (422, "POLYNYA-SRV-044")
     assert client.get("/api/v1/operations").json()["items"] == []
+
+
+def test_the_equal_command_names_the_target_and_the_newest_operation_is_first(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "polynya.yml").write_text(PROJECT)
+    with TestClient(app_of(ServerState(tmp_path, None, SystemClock()))) as client:
+        names = [client.post("/api/v1/actions/plan", json={}).json()["id"] for _ in range(3)]
+        page = client.get("/api/v1/operations", params={"limit": 2}).json()
+        rest = client.get("/api/v1/operations", params={"cursor": page["next"]}).json()
+        shown = ended(client, names[0])
+        for name in names:
+            ended(client, name)
+    listed = [one["id"] for one in (*page["items"], *rest["items"])]
+    assert listed == names[::-1]
+    assert shown["command"] == "polynya --target=local plan"
+    assert shown["status"] == "succeeded"

@@ -17,7 +17,13 @@ from polynya.server.operations.verbs import (
     exclude_each_other,
 )
 
-LEAST: dict[str, Any] = {"task": "shop", "unit": "shop", "node": "n1", "nodes": 3}
+LEAST: dict[str, Any] = {
+    "task": "shop",
+    "dataset": "users",
+    "unit": "shop",
+    "node": "n1",
+    "nodes": 3,
+}
 
 
 @pytest.mark.parametrize("name", sorted(VERBS))

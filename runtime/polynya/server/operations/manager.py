@@ -90,18 +90,26 @@ class _Running:
     place: int = 0
     asked_at: float | None = None
 
+    def ask(self, clock: Clock) -> None:
+        """Ask it once to end after its running steps; `_wait` kills it if it does not."""
+        if self.asked_at is None:
+            self.asked_at = clock.monotonic()
+            _signal(self, signal.SIGTERM)
+
 
 @dataclass(slots=True)
 class OperationManager:
     """The operations of a project and target.
 
-    `command` is how `polynya` is started for the project.
+    `command` is how `polynya` is started for the project; `options` follow, and the command that an
+    operation shows has them too.
     """
 
     store: OperationStore
     command: Sequence[str]
     clock: Clock
     stop_seconds: float = STOP_SECONDS
+    options: Sequence[str] = ()
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _waiting: list[str] = field(default_factory=list)
     _running: dict[str, _Running] = field(default_factory=dict)
@@ -122,6 +130,7 @@ class OperationManager:
             raise OPERATIONS_LOCKED(where=str(self.store.path)) from error
         with self._lock:
             self._held = held
+            self.store.remove_parts()
             self.store.remove_old(self.clock.now())
             for folder in self.store.all():
                 self._take_up(folder)
@@ -133,7 +142,7 @@ class OperationManager:
             self._closed = True
             for name, running in self._running.items():
                 self._known[name].note_stopped()
-                _signal(running, signal.SIGTERM)
+                running.ask(self.clock)
         while self._running:
             self.clock.sleep(_POLL_SECONDS)
         if self._held is not None:
@@ -178,7 +187,14 @@ class OperationManager:
                 raise TOO_MANY_OPERATIONS(most=MOST_WAITING)
             new = f"{now:%Y%m%dT%H%M%S%f}-{os.urandom(4).hex()}"
             request = OperationRequest(
-                new, verb.name, tuple(words), on, by, now.isoformat(), body, hashed
+                new,
+                verb.name,
+                (*self.options, *words),
+                on,
+                by,
+                now.isoformat(),
+                body,
+                hashed,
             )
             self._know(self.store.add(request))
             self._waiting.append(new)
@@ -201,9 +217,7 @@ class OperationManager:
             if running is None:
                 return False
             folder.note_cancel()
-            if running.asked_at is None:
-                running.asked_at = self.clock.monotonic()
-                _signal(running, signal.SIGTERM)
+            running.ask(self.clock)
             return True
 
     def ids(self) -> list[str]:
@@ -219,7 +233,6 @@ class OperationManager:
                 return None
             request, running = self._requests[name], self._running.get(name)
             if running is not None:
-                self._read(folder, running)
                 status: Status = "stopping" if folder.asked_to_stop else "running"
                 now = self.clock.monotonic()
                 return OperationView(request, status, None, progress(running.seen, now))
@@ -232,7 +245,11 @@ class OperationManager:
             return self._known[name]
 
     def _take_up(self, folder: OperationFolder) -> None:
-        name = self._know(folder)
+        try:
+            name = self._know(folder)
+        except (ValueError, KeyError, TypeError):
+            # Another version wrote it, or somebody changed it: the others are taken up.
+            return
         if folder.result() is not None:
             return
         request = self._requests[name]
@@ -247,6 +264,7 @@ class OperationManager:
 
     def _know(self, folder: OperationFolder) -> str:
         request = folder.request()
+        VERBS[request.verb]
         self._known[request.id] = folder
         self._requests[request.id] = request
         if request.key is not None:
@@ -302,6 +320,9 @@ class OperationManager:
             asked = running.asked_at
             if asked is not None and self.clock.monotonic() - asked > self.stop_seconds:
                 _signal(running, signal.SIGKILL)
+            with self._lock:
+                # Also while no request asks, so that the time of the last movement is right.
+                self._read(self._known[name], running)
             self.clock.sleep(_POLL_SECONDS)
         with self._lock:
             self._note_end(name, self._known[name].exit_code())
@@ -337,10 +358,9 @@ def _is_running(process: subprocess.Popen[bytes]) -> bool:
     return process.poll() is None
 
 
-def command_of(root: Path, target: str) -> list[str]:
-    """How `polynya` is started for a project and target, with lines of JSON as its output."""
-    options = ["--json", f"--project={root.absolute()}", f"--target={target}"]
-    return [sys.executable, "-m", "polynya", *options]
+def command_of(root: Path) -> list[str]:
+    """How `polynya` is started for a project, with lines of JSON as its output."""
+    return [sys.executable, "-m", "polynya", "--json", f"--project={root.absolute()}"]
 
 
 def _signal(running: _Running, number: signal.Signals) -> None:

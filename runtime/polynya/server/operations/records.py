@@ -225,14 +225,17 @@ class OperationStore:
         return OperationFolder(folder)
 
     def all(self) -> list[OperationFolder]:
-        """All operations, oldest first; what was not kept whole is removed."""
-        found = []
-        for path in sorted(self.path.iterdir()) if self.path.is_dir() else []:
-            if path.name.startswith(".") and path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            elif (path / "request.json").is_file():
-                found.append(OperationFolder(path))
-        return found
+        """All operations, oldest first."""
+        return [
+            OperationFolder(path)
+            for path in sorted(self.path.glob("[0-9]*"))
+            if (path / "request.json").is_file()
+        ]
+
+    def remove_parts(self) -> None:
+        """Remove requests that were not kept whole: nothing was answered to them."""
+        for path in self.path.glob(".*.new"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def remove_old(self, now: datetime) -> list[str]:
         """Remove ended operations that are too old or, oldest first, too large; return their ids.

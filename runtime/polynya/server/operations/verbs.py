@@ -99,6 +99,13 @@ class MaintainParameters(NoParameters):
     dry_run: bool = False
 
 
+class ResumeParameters(TaskParameters):
+    """A suspended dataset; `accept` lets the next batch do what it was suspended for, once."""
+
+    dataset: OneName
+    accept: Literal["propagate", "ignore"] | None = None
+
+
 class VerifyParameters(NoParameters):
     """One dataset, or all."""
 
@@ -230,6 +237,13 @@ VERBS: Final = {
         _verb("maintain", MaintainParameters, Action.MAINTAIN, _TABLES, "Maintain tables now."),
         _verb("verify", VerifyParameters, Action.PLAN, _NOTHING, "Check tables by their rules."),
         _verb("compare", CompareParameters, Action.PLAN, _NOTHING, "Compare with the database."),
+        _verb(
+            "dataset resume",
+            ResumeParameters,
+            Action.RESUME,
+            _TABLES,
+            "Resume a suspended dataset.",
+        ),
         _verb("task stop", TaskReasonParameters, Action.STOP, _REQUEST, "Stop a task."),
         _verb("task start", TaskParameters, Action.RESUME, _REQUEST, "Start a stopped task."),
         _verb("task resume", TaskReasonParameters, Action.RESUME, _REQUEST, "Resume a task."),

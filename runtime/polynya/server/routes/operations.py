@@ -46,7 +46,9 @@ def manager_of(app: FastAPI) -> OperationManager:
             state: ServerState = app.state.polynya
             target = state.project().target.name
             store = OperationStore(state.root.absolute() / FOLDER / target)
-            found = OperationManager(store, command_of(state.root, target), state.clock)
+            found = OperationManager(
+                store, command_of(state.root), state.clock, options=[f"--target={target}"]
+            )
             found.open()
             app.state.operations = found
         assert isinstance(found, OperationManager)
@@ -132,13 +134,18 @@ def view_of(request: Request, name: str) -> OperationView:
 def operations(
     request: Request, limit: Limit = 50, cursor: Cursor = None
 ) -> ListPage[OperationShown]:
-    """The operations of the last 30 days, by their start."""
+    """The operations of the last 30 days, the newest first."""
     manager = manager_of(request.app)
-    names = page(sorted(manager.ids()), lambda name: ("", name), limit, cursor)
+    names = page(manager.ids(), lambda name: (_newest_first(name), name), limit, cursor)
     views = [view for name in names.items if (view := manager.view(name)) is not None]
     return ListPage(
         items=[OperationShown.of(one) for one in views], total=names.total, next=names.next
     )
+
+
+def _newest_first(name: str) -> int:
+    """What sorts ids, which begin with their time, the newest first."""
+    return -int("".join(sign for sign in name.partition("-")[0] if sign in "0123456789"))
 
 
 @router.get("/operations/{name}", dependencies=[allowed(Action.VIEW_OPERATIONS)])
