@@ -145,7 +145,7 @@ def operations(
 
 def _newest_first(name: str) -> int:
     """What sorts ids, which begin with their time, the newest first."""
-    return -int("".join(sign for sign in name.partition("-")[0] if sign in "0123456789"))
+    return -int("".join(sign for sign in name.partition("-")[0] if sign in "0123456789") or "0")
 
 
 @router.get("/operations/{name}", dependencies=[allowed(Action.VIEW_OPERATIONS)])
