@@ -61,10 +61,11 @@ def test_a_masked_column_is_null_before_a_statement_sees_it(tmp_path: Path) -> N
     for sql in (
         f"SELECT userId FROM shop.users WHERE name = '{value}'",
         f"SELECT userId FROM shop.users WHERE name LIKE '{value[0]}%'",
-        "SELECT max(name) AS m FROM shop.users HAVING max(name) IS NOT NULL",
+        "SELECT userId FROM shop.users WHERE name IS NOT NULL",
         "SELECT u.userId FROM shop.users u JOIN shop.users v ON u.name = v.name",
     ):
-        assert asked(cora, sql)["rows"] == [], sql
+        answer = asked(cora, sql)
+        assert answer.get("rows") == [], (sql, answer)
     assert asked(cora, "SELECT * FROM shop.users__changes")["code"] == "POLYNYA-ACC-003"
     assert asked(cora, "SELECT * FROM shop.nothing")["code"] == "POLYNYA-ACC-003"
     catalog = client.get("/iceberg/v1/namespaces", headers=headers(cora))
