@@ -94,7 +94,7 @@ COMMANDS: Final = (
     _command("history", "history:history", "Show every event and version of one record."),
     _command("quarantine", "quarantine:app", "Rejected records: list, show, replay."),
     _command("rules", "rules:app", "Rules over columns: which did what, and why."),
-    _command("notification", "notification:app", "Who is told what; try a channel."),
+    _command("notification", "notification:app", "Notifications: list, show, try a channel."),
     _command("mirror", "mirror:app", "Mirrors in other warehouses: status, SQL, set-up."),
     _command("lineage", "lineage:lineage", "Where columns come from, and what uses them."),
     _command("flow", "flow:app", "Flows of transforms: steps, columns, SQL, a picture."),

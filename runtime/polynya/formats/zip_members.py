@@ -41,7 +41,7 @@ _SHOWN: Final = 5
 _HIDDEN: Final = re.compile(r"(?:^|/)(?:__MACOSX/|\.|_|Thumbs\.db$|desktop\.ini$)", re.IGNORECASE)
 #: What `zipfile` raises for a damaged archive: NotImplementedError for a version of ZIP that it
 #: lacks, RuntimeError for a member with a password.
-_DAMAGE: Final = (
+DAMAGED_ZIP: Final = (
     zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError,
     struct.error,
 )  # fmt: skip
@@ -52,7 +52,7 @@ def _damaged(what: str) -> Iterator[None]:
     """Raise UnreadableFileError for damage: not for a store that cannot read now."""
     try:
         yield
-    except _DAMAGE as error:
+    except DAMAGED_ZIP as error:
         raise UnreadableFileError(f"{what}: {error}") from error
     except OSError as error:
         if error.errno != errno.EINVAL:

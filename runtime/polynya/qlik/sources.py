@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import zipfile
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from polynya.formats.errors import UnreadableFileError
-from polynya.formats.zip_members import opened_archive
+from polynya.formats.zip_members import DAMAGED_ZIP, opened_archive
 from polynya.model.documents.yaml import MAX_FILE_BYTES
 from polynya.model.error_catalogue.qlik import SOURCE_REFUSED
 from polynya.model.errors import ConfigError
@@ -22,8 +21,6 @@ PROJECT_FILE: Final = "qtcp_project.yaml"
 MAX_JSON_BYTES: Final = 64 * 1024 * 1024
 _MAX_FILES: Final = 20_000
 _MAX_BYTES: Final = 256 * 1024 * 1024
-#: What `zipfile` and its decoders raise for a damaged archive.
-_DAMAGE: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 _DOCUMENTS: Final = (".yaml", ".yml", ".json")
 
 
@@ -115,7 +112,7 @@ def _archive(place: Path) -> QlikFiles:
                     found.add(name, opened.read(MAX_FILE_BYTES + 1), MAX_FILE_BYTES)
     except UnreadableFileError as error:
         raise _refused(str(error), str(place)) from None
-    except _DAMAGE as error:
+    except DAMAGED_ZIP as error:
         raise _refused(f"a damaged archive: {type(error).__name__}", str(place)) from None
     return found
 

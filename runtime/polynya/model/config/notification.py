@@ -143,7 +143,7 @@ Channel: TypeAlias = Annotated[
 
 
 class NotificationRule(Frozen):
-    """Who is told what, and how often."""
+    """Which messages go to which channels, and how often."""
 
     causes: tuple[Cause, ...] = Field(
         default=(), description="Causes of a message. Default: all of them."
