@@ -1,4 +1,4 @@
-"""The app of the API: every route, below `/api/v1`, and the catalog below `/iceberg`."""
+"""The app: the API below `/api/v1`, the catalog below `/iceberg`, the console `/console`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import Final
 from fastapi import FastAPI
 
 from polynya import __version__
+from polynya.server.console import actions as action_pages
+from polynya.server.console import assets
+from polynya.server.console import operations as operation_pages
+from polynya.server.console import overview as overview_pages
+from polynya.server.console.html import problem_page
 from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
     access,
@@ -34,6 +39,13 @@ ROUTERS: Final = (
     actions.router,
     operations.router,
 )
+#: Each module of `server/console/` with a `router` below `/console`.
+PAGES: Final = (
+    assets.router,
+    overview_pages.router,
+    action_pages.router,
+    operation_pages.router,
+)
 _ABOUT: Final = "Tasks, datasets, documents and queries of one Polynya project."
 
 
@@ -48,8 +60,12 @@ def app_of(state: ServerState) -> FastAPI:
         redoc_url=None,
     )
     app.state.polynya = state
+    app.state.problem_page = problem_page
     answer_with_problems(app)
     for router in ROUTERS:
         app.include_router(router, prefix="/api/v1")
     app.include_router(iceberg.router)
+    app.include_router(overview_pages.home, include_in_schema=False)
+    for router in PAGES:
+        app.include_router(router, prefix="/console", include_in_schema=False)
     return app

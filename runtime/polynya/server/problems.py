@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -77,30 +78,48 @@ def problem(error: PolynyaError, headers: Mapping[str, str] | None = None) -> JS
     return JSONResponse(body, status, headers, media_type=PROBLEM)
 
 
+def answer_to(
+    scope: Mapping[str, Any], error: PolynyaError, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The answer that tells of an error: a page of the console to those who asked for one.
+
+    The app has what makes such a page as `state.problem_page`, because pages stand above this.
+    """
+    told = problem(error, headers)
+    page = getattr(scope["app"].state, "problem_page", None)
+    if page is None or not str(scope["path"]).startswith("/console"):
+        return told
+    kept = {name: text for name, text in told.headers.items() if not name.startswith("content-")}
+    made: Response = page(scope, json.loads(bytes(told.body)), told.status_code, kept)
+    return made
+
+
 def answer_with_problems(app: FastAPI) -> None:
     """Have an app answer each error as a problem, also those of the framework and bugs."""
 
     @app.exception_handler(PolynyaError)
-    def known(request: Request, error: PolynyaError) -> JSONResponse:
+    def known(request: Request, error: PolynyaError) -> Response:
         # For the line of the request in the audit log.
         request.scope["polynya.code"] = error.code
-        return problem(error)
+        return answer_to(request.scope, error)
 
     @app.exception_handler(RequestValidationError)
-    def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"][1:]) or first["loc"][0]
-        return problem(REQUEST_INVALID(reason=f"{shown(str(place))}: {first['msg']}"))
+        reason = f"{shown(str(place))}: {first['msg']}"
+        return answer_to(request.scope, REQUEST_INVALID(reason=reason))
 
     @app.exception_handler(HTTPException)
-    def refused(request: Request, error: HTTPException) -> JSONResponse:
+    def refused(request: Request, error: HTTPException) -> Response:
         path = shown(request.url.path)
         if error.status_code == 405:
-            return problem(METHOD_NOT_ALLOWED(path=path, method=request.method), error.headers)
+            refusal = METHOD_NOT_ALLOWED(path=path, method=request.method)
+            return answer_to(request.scope, refusal, error.headers)
         if error.status_code == 404:
-            return problem(NO_SUCH_RESOURCE(what=path))
-        return problem(REQUEST_INVALID(reason=str(error.detail)))
+            return answer_to(request.scope, NO_SUCH_RESOURCE(what=path))
+        return answer_to(request.scope, REQUEST_INVALID(reason=str(error.detail)))
 
     @app.exception_handler(Exception)
-    def bug(_: Request, error: Exception) -> JSONResponse:
-        return problem(as_polynya(error))
+    def bug(request: Request, error: Exception) -> Response:
+        return answer_to(request.scope, as_polynya(error))

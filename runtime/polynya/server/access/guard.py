@@ -30,7 +30,7 @@ from polynya.server.access.control import AccessControl, AccessSettings, check_l
 from polynya.server.access.door import unguarded
 from polynya.server.access.rates import RateLimits
 from polynya.server.access.roles import NOBODY, Person
-from polynya.server.problems import problem, status_of
+from polynya.server.problems import answer_to, status_of
 from polynya.server.state import ServerState
 from polynya.store.places import store_at
 
@@ -226,7 +226,7 @@ class _Guarded:
         await self._send_problem(failed or error)
 
     async def _send_problem(self, error: PolynyaError) -> None:
-        answer = problem(error)
+        answer = answer_to(self._scope, error)
         self._started = True
         self._dress(answer.headers)
         start: Message = {

@@ -33,17 +33,9 @@ def _route_of(verb: Verb) -> Callable[..., OperationShown]:
         parameters: NoParameters,
         idempotency_key: str | None = None,
     ) -> OperationShown:
-        if isinstance(parameters, TaskParameters):
-            _check_task(request, parameters.task)
-        name, _ = manager_of(request.app).submit(
-            verb,
-            arguments(verb, parameters),
-            objects(parameters),
-            by=_person(request),
-            key=idempotency_key,
-        )
-        response.headers["Location"] = f"/api/v1/operations/{name}"
-        return OperationShown.of(view_of(request, name))
+        made = start_action(request, verb, parameters, key=idempotency_key)
+        response.headers["Location"] = f"/api/v1/operations/{made.id}"
+        return made
 
     start.__annotations__.update(
         request=Request,
@@ -53,6 +45,18 @@ def _route_of(verb: Verb) -> Callable[..., OperationShown]:
     )
     start.__annotations__["return"] = OperationShown
     return start
+
+
+def start_action(
+    request: Request, verb: Verb, parameters: NoParameters, *, key: str | None = None
+) -> OperationShown:
+    """Start an action for the person of a request, or find what the same key has started."""
+    if isinstance(parameters, TaskParameters):
+        _check_task(request, parameters.task)
+    name, _ = manager_of(request.app).submit(
+        verb, arguments(verb, parameters), objects(parameters), by=_person(request), key=key
+    )
+    return OperationShown.of(view_of(request, name))
 
 
 def _check_task(request: Request, task: str) -> None:

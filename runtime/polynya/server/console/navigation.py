@@ -1,0 +1,30 @@
+"""The pages that the navigation of the console lists, in its order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from polynya.server.access.actions import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page of the navigation: its path, its name, its icon, and the action that opens it."""
+
+    path: str
+    title: str
+    icon: str
+    action: Action
+
+    def is_at(self, path: str) -> bool:
+        """Whether this entry stands for a path: its own, or one below it."""
+        return path == self.path or (self.path != "/console" and path.startswith(f"{self.path}/"))
+
+
+ENTRIES: Final = (
+    Entry("/console", "Overview", "house", Action.VIEW_PROJECT),
+    Entry("/console/tasks", "Tasks", "layers", Action.VIEW_PROJECT),
+    Entry("/console/datasets", "Datasets", "table-2", Action.VIEW_PROJECT),
+    Entry("/console/operations", "Operations", "play", Action.VIEW_OPERATIONS),
+)
