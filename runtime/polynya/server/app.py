@@ -7,6 +7,7 @@ from typing import Final
 from fastapi import FastAPI
 
 from polynya import __version__
+from polynya.server.console import access as access_pages
 from polynya.server.console import actions as action_pages
 from polynya.server.console import assets
 from polynya.server.console import operations as operation_pages
@@ -45,6 +46,7 @@ PAGES: Final = (
     overview_pages.router,
     action_pages.router,
     operation_pages.router,
+    access_pages.router,
 )
 _ABOUT: Final = "Tasks, datasets, documents and queries of one Polynya project."
 

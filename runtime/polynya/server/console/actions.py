@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request, Response
@@ -12,22 +11,18 @@ from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from polynya.model.error_catalogue.server import REQUEST_INVALID
-from polynya.model.names import shown
 from polynya.server.access.door import allowed
-from polynya.server.console.forms import fields, values
+from polynya.server.console.forms import MOST_FIELDS, fields, read, sent, values
 from polynya.server.console.html import is_fragment, render
-from polynya.server.operations.verbs import VERBS, NoParameters, Verb, arguments
+from polynya.server.operations.verbs import VERBS, Verb, arguments
 from polynya.server.routes.actions import start_action
 
 router = APIRouter()
 
-_MOST_FIELDS: Final = 1100
-
 
 def _form_route(verb: Verb) -> Callable[[Request], HTMLResponse]:
     def form(request: Request) -> HTMLResponse:
-        given = parse_qs(request.url.query, max_num_fields=_MOST_FIELDS)
+        given = parse_qs(request.url.query, max_num_fields=MOST_FIELDS)
         return render(
             request,
             "action.html",
@@ -42,32 +37,16 @@ def _form_route(verb: Verb) -> Callable[[Request], HTMLResponse]:
 
 def _start_route(verb: Verb) -> Callable[[Request], Awaitable[Response]]:
     async def start(request: Request) -> Response:
-        given = _fields_of(await request.body())
-        operation = await run_in_threadpool(start_action, request, verb, _parameters(verb, given))
+        given = sent(await request.body())
+        operation = await run_in_threadpool(
+            start_action, request, verb, read(verb.parameters, given)
+        )
         path = f"/console/operations/{operation.id}"
         if is_fragment(request):
             return Response(status_code=204, headers={"HX-Redirect": path})
         return Response(status_code=303, headers={"Location": path})
 
     return start
-
-
-def _fields_of(body: bytes) -> dict[str, list[str]]:
-    try:
-        return parse_qs(
-            body.decode("utf-8"), strict_parsing=bool(body), max_num_fields=_MOST_FIELDS
-        )
-    except ValueError as error:
-        raise REQUEST_INVALID(reason="the body is no form") from error
-
-
-def _parameters(verb: Verb, given: Mapping[str, Sequence[str]]) -> NoParameters:
-    try:
-        return verb.parameters.model_validate(values(verb.parameters, given))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise REQUEST_INVALID(reason=f"{shown(place)}: {first['msg']}") from error
 
 
 def _command(verb: Verb, given: Mapping[str, Sequence[str]]) -> str:

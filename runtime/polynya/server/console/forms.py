@@ -7,10 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
+from urllib.parse import parse_qs
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+
+from polynya.model.error_catalogue.server import REQUEST_INVALID
+from polynya.model.names import shown
 
 
 class FieldKind(StrEnum):
@@ -24,6 +28,12 @@ class FieldKind(StrEnum):
     LINES = "lines"
 
 
+Model = TypeVar("Model", bound=BaseModel)
+
+#: Fields of a form, and parameters of an address, at most.
+MOST_FIELDS: Final = 1100
+
+
 @dataclass(frozen=True, slots=True)
 class FormField:
     """One field: `values` are the texts that it shows first, of which most kinds have one."""
@@ -34,6 +44,17 @@ class FormField:
     required: bool
     choices: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+
+
+def sent(body: bytes) -> dict[str, list[str]]:
+    """What a form sends as the body of a request. Raises POLYNYA-SRV-002 for other bodies."""
+    try:
+        text = body.decode("utf-8")
+        return parse_qs(
+            text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=MOST_FIELDS
+        )
+    except ValueError as error:
+        raise REQUEST_INVALID(reason="the body is no form") from error
 
 
 def fields(model: type[BaseModel], given: Mapping[str, Sequence[str]]) -> list[FormField]:
@@ -51,6 +72,16 @@ def _fields(model: type[BaseModel], given: Mapping[str, Sequence[str]]) -> Itera
             values = _texts(default)
         title = name.replace("_", " ").capitalize()
         yield FormField(name, title, kind, info.is_required(), choices, tuple(values))
+
+
+def read(model: type[Model], given: Mapping[str, Sequence[str]]) -> Model:
+    """The model of what a form sends. Raises POLYNYA-SRV-002 with the field that is wrong."""
+    try:
+        return model.model_validate(values(model, given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise REQUEST_INVALID(reason=f"{shown(place)}: {first['msg']}") from error
 
 
 def values(model: type[BaseModel], given: Mapping[str, Sequence[str]]) -> dict[str, Any]:

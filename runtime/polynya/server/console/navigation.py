@@ -27,4 +27,5 @@ ENTRIES: Final = (
     Entry("/console/tasks", "Tasks", "layers", Action.VIEW_PROJECT),
     Entry("/console/datasets", "Datasets", "table-2", Action.VIEW_PROJECT),
     Entry("/console/operations", "Operations", "play", Action.VIEW_OPERATIONS),
+    Entry("/console/access", "Access", "users", Action.OWN_TOKENS),
 )

@@ -13,7 +13,7 @@ from polynya.model.config.access import AccessDocument, Role
 from polynya.model.error_catalogue.access import LOGIN_FAILED, NOT_LOGGED_IN, TOKEN_UNUSABLE
 from polynya.server.access.actions import Action
 from polynya.server.access.audit import AuditLine
-from polynya.server.access.changes import change_access, current_file
+from polynya.server.access.changes import Effect, change_access, current_file
 from polynya.server.access.control import AccessControl
 from polynya.server.access.door import allowed, caller
 from polynya.server.access.oidc import LOGIN_SECONDS
@@ -93,9 +93,11 @@ class AccessText(BaseModel):
 
 
 class AccessReplaced(BaseModel):
-    """What a change of the access file did."""
+    """What a change of the access file did, or would do where it was only tried."""
 
     diff: str
+    effects: list[Effect] = Field(description="Who gains or loses which actions.")
+    written: bool
 
 
 class NewAccess(BaseModel):
@@ -282,16 +284,22 @@ def access(request: Request, response: Response) -> AccessText:
 
 @router.put("/access", dependencies=[allowed(Action.MANAGE_ACCESS)])
 def replace_access(
-    request: Request, new: NewAccess, if_match: Annotated[str, Header(max_length=100)]
+    request: Request,
+    new: NewAccess,
+    if_match: Annotated[str, Header(max_length=100)],
+    *,
+    dry_run: Annotated[bool, Query(description="only say what it would do")] = False,
 ) -> AccessReplaced:
-    """Replace the access file of this version. The answer is the difference."""
+    """Replace the access file of this version. The answer is the difference, and its effects."""
     person, document = caller(request)
     state = ServerState.of(request)
     target = state.project().target
     bucket = None if target.config is None else store_at(target.config, target.aws)
-    diff = change_access(state.root, new.text, if_match, person, before=document, bucket=bucket)
+    change = change_access(
+        state.root, new.text, if_match, person, before=document, bucket=bucket, write=not dry_run
+    )
     _control(request).look_again()
-    return AccessReplaced(diff=diff)
+    return AccessReplaced(diff=change.diff, effects=list(change.effects), written=not dry_run)
 
 
 @router.get("/access/roles", dependencies=[allowed(Action.OWN_TOKENS)])

@@ -1,0 +1,117 @@
+"""The pages of access: the person who looks, people and their roles, and the audit log."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse
+from starlette.concurrency import run_in_threadpool
+
+from polynya.model.config.access import Role
+from polynya.model.error_catalogue.server import REQUEST_INVALID
+from polynya.server.access.actions import Action
+from polynya.server.access.changes import people_of, with_role
+from polynya.server.access.door import allowed, caller
+from polynya.server.console.forms import read, sent
+from polynya.server.console.html import is_fragment, render
+from polynya.server.routes import access as access_api
+from polynya.server.routes.access import NewAccess, NewToken
+
+router = APIRouter()
+
+_AUDIT_LINES: Final = 100
+#: What the form sends for a person who is to have no role.
+_NO_ROLE: Final = "none"
+
+
+@router.get("/access", dependencies=[allowed(Action.OWN_TOKENS)])
+def myself(request: Request) -> HTMLResponse:
+    """Who the person is to this server, their sessions and their tokens."""
+    return _myself(request)
+
+
+@router.post("/access/tokens", dependencies=[allowed(Action.OWN_TOKENS)])
+async def make_token(request: Request) -> HTMLResponse:
+    """Make a token; the page shows its secret this one time."""
+    new = read(NewToken, sent(await request.body()))
+    made = await run_in_threadpool(access_api.make_token, request, new)
+    return await run_in_threadpool(_myself, request, made.token)
+
+
+@router.post("/access/tokens/{token_id}/revoke", dependencies=[allowed(Action.OWN_TOKENS)])
+def revoke_token(request: Request, token_id: str) -> HTMLResponse:
+    """Revoke a token."""
+    access_api.revoke_token(request, token_id)
+    return _myself(request)
+
+
+@router.post("/access/sessions/{session_id}/end", dependencies=[allowed(Action.OWN_TOKENS)])
+def end_session(request: Request, session_id: str) -> HTMLResponse:
+    """End a session of the person who looks."""
+    access_api.end_session(request, session_id)
+    return _myself(request)
+
+
+def _myself(request: Request, secret: str | None = None) -> HTMLResponse:
+    return render(
+        request,
+        "access.html",
+        fragment="state",
+        me=access_api.me(request),
+        sessions=access_api.sessions(request),
+        tokens=access_api.tokens(request),
+        secret=secret,
+        path="/console/access",
+    )
+
+
+@router.get("/access/people", dependencies=[allowed(Action.VIEW_ACCESS)])
+def people(request: Request) -> HTMLResponse:
+    """People and groups with their roles, what each role may do, and the file that says so."""
+    file = access_api.access(request, answer := Response())
+    _, document = caller(request)
+    return render(
+        request,
+        "access_people.html",
+        file=file,
+        etag=answer.headers["ETag"],
+        people={} if document is None else people_of(document),
+        roles=access_api.roles(),
+        actions=list(Action),
+        choices=[*Role, _NO_ROLE],
+    )
+
+
+@router.post("/access/people", dependencies=[allowed(Action.MANAGE_ACCESS)])
+async def change_people(request: Request) -> Response:
+    """Show what a change of the access file would do, and do it once it is confirmed."""
+    given = sent(await request.body())
+    return await run_in_threadpool(_changed, request, given)
+
+
+def _changed(request: Request, given: dict[str, list[str]]) -> Response:
+    file = access_api.access(request, answer := Response())
+    etag = given.get("etag", [answer.headers["ETag"]])[0]
+    person, role = given.get("person", [""])[0].strip(), given.get("role", [""])[0]
+    text = given.get("text", [""])[0].replace("\r\n", "\n")
+    if person:
+        if role not in {*Role, _NO_ROLE}:
+            raise REQUEST_INVALID(reason="`role` is none of the roles")
+        text = with_role(file.text, person, None if role == _NO_ROLE else Role(role))
+    if "confirmed" in given:
+        access_api.replace_access(request, NewAccess(text=text), etag)
+        if is_fragment(request):
+            return Response(status_code=204, headers={"HX-Redirect": "/console/access/people"})
+        return Response(status_code=303, headers={"Location": "/console/access/people"})
+    change = access_api.replace_access(request, NewAccess(text=text), etag, dry_run=True)
+    return render(
+        request, "access_change.html", fragment="change", text=text, etag=etag, change=change
+    )
+
+
+@router.get("/access/audit", dependencies=[allowed(Action.VIEW_AUDIT)])
+def audit(request: Request, before: Annotated[int | None, Query(ge=1)] = None) -> HTMLResponse:
+    """Who did what, the newest first."""
+    page = access_api.audit(request, before=before, size=_AUDIT_LINES)
+    return render(request, "audit.html", fragment="list", page=page, before=before)
