@@ -11,6 +11,8 @@ from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
     access,
     actions,
+    captures,
+    clusters,
     datasets,
     documents,
     iceberg,
@@ -19,6 +21,7 @@ from polynya.server.routes import (
     operations,
     projects,
     queries,
+    streams,
 )
 from polynya.server.state import ServerState
 
@@ -27,6 +30,9 @@ ROUTERS: Final = (
     access.router,
     projects.router,
     datasets.router,
+    captures.router,
+    streams.router,
+    clusters.router,
     documents.router,
     lineage.router,
     metrics.router,
