@@ -21,6 +21,7 @@ from polynya.server.routes import (
     operations,
     projects,
     queries,
+    runs,
     streams,
 )
 from polynya.server.state import ServerState
@@ -30,6 +31,7 @@ ROUTERS: Final = (
     access.router,
     projects.router,
     datasets.router,
+    runs.router,
     captures.router,
     streams.router,
     clusters.router,
