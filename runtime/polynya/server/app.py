@@ -17,6 +17,8 @@ from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
     access,
     actions,
+    captures,
+    clusters,
     datasets,
     documents,
     iceberg,
@@ -25,6 +27,8 @@ from polynya.server.routes import (
     operations,
     projects,
     queries,
+    runs,
+    streams,
 )
 from polynya.server.state import ServerState
 
@@ -33,6 +37,10 @@ ROUTERS: Final = (
     access.router,
     projects.router,
     datasets.router,
+    runs.router,
+    captures.router,
+    streams.router,
+    clusters.router,
     documents.router,
     lineage.router,
     metrics.router,

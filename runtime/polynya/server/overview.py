@@ -17,6 +17,7 @@ from polynya.engine.errors import as_polynya
 from polynya.engine.inventory import ProjectTable, tables_of
 from polynya.engine.maintenance_status import maintenance_status
 from polynya.engine.policy import PendingFacts, wait_for_apply
+from polynya.lake.read.commits import OwnerSteps, TableCommit, commits, steps_by_owner
 from polynya.lake.read.inspect import DatasetStatus
 from polynya.lake.read.inspect import status as status_of
 from polynya.lake.spark.catalog import has_tables, python_catalog
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 #: Seconds between two rounds, and the share of the time that rounds take at most.
 _PAUSE: Final = 5.0
 _MOST_SHARE: Final = 0.2
+#: So many of the newest commits, and of the last owners, are kept of each table.
+_COMMITS: Final = 20
+_OWNERS: Final = 5
 #: How long a table without a new commit is not read again. Settings may change without one.
 _KEPT: Final = timedelta(minutes=1)
 
@@ -39,7 +43,8 @@ _KEPT: Final = timedelta(minutes=1)
 class DatasetOverview:
     """One dataset as of a round.
 
-    `status` is None before the first copy, and where the table cannot be read.
+    `status` is None before the first copy, and where the table cannot be read. `commits` are the
+    newest ones, `owners` the processes that made them, both oldest first.
     """
 
     name: str
@@ -50,6 +55,8 @@ class DatasetOverview:
     maintenance: Mapping[str, Any] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
+    commits: tuple[TableCommit, ...] = ()
+    owners: tuple[OwnerSteps, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """All that `polynya status --json` says of it."""
@@ -168,6 +175,7 @@ class OverviewKeeper:
                 for column in entry.table.schema().fields
                 if not column.name.startswith("hdr__")
             }
+            committed = commits(entry.table)
             found = DatasetOverview(
                 name,
                 task,
@@ -177,6 +185,8 @@ class OverviewKeeper:
                 maintenance.as_json(),
                 columns,
                 entry.dataset.events.keys,
+                tuple(committed[-_COMMITS:]),
+                tuple(steps_by_owner(committed, status.owner)[-_OWNERS:]),
             )
         except Exception as error:  # noqa: BLE001 - one table must not hide the others
             says = str(as_polynya(error))

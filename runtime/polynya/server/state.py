@@ -11,8 +11,10 @@ from fastapi import Request
 
 from polynya.engine.served_catalog import ServedCatalog
 from polynya.model.loader import LoadedProject, load_project
+from polynya.server.clusters import ClusterWatch
 from polynya.server.documents import ProjectDocuments
 from polynya.server.overview import OverviewKeeper
+from polynya.server.sources import SourceWatch
 from polynya.store.clock import Clock
 from polynya.store.configuration import FolderSource
 
@@ -45,10 +47,24 @@ class ServerState:
         """The project as its files are now; broken task files are left out."""
         return load_project(self.root, self.target, tolerant=True)
 
+    def known_project(self) -> LoadedProject:
+        """The project as of the newest look at its tables, so that a request reads no files."""
+        return self.overview.newest().project or self.project()
+
     @cached_property
     def overview(self) -> OverviewKeeper:
         """What is known of all datasets."""
         return OverviewKeeper(self.project, self.clock)
+
+    @cached_property
+    def clusters(self) -> ClusterWatch:
+        """What is known of the clusters of the project."""
+        return ClusterWatch(self.root, self.clock)
+
+    @cached_property
+    def sources(self) -> SourceWatch:
+        """What is known of the captures and streams of the project."""
+        return SourceWatch(self.clock)
 
     @property
     def catalog(self) -> ServedCatalog:

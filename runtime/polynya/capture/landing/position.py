@@ -391,7 +391,7 @@ class CapturePosition:
 
 
 #: What tells a place in the log of PostgreSQL, or in a binlog.
-_PLACE: Final = ("lsn_commit", "lsn", "file", "pos")
+PLACE_NAMES: Final = ("lsn_commit", "lsn", "file", "pos")
 
 
 def log_place(
@@ -406,7 +406,7 @@ def log_place(
     if not offsets:
         return {}
     newest = max(offsets, key=log_position)
-    place: dict[str, Any] = {name: newest[name] for name in _PLACE if name in newest}
+    place: dict[str, Any] = {name: newest[name] for name in PLACE_NAMES if name in newest}
     if place and position.stream.passed is not None:
         place["passed"] = [position.stream.passed.transaction, position.stream.passed.lsn]
     return place

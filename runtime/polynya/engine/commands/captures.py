@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from polynya.capture.inexact import EXPLAINED
 from polynya.capture.landing.log import CaptureLog
-from polynya.capture.landing.position import CapturePosition, TableProgress, unloaded
+from polynya.capture.landing.position import (
+    PLACE_NAMES,
+    CapturePosition,
+    TableProgress,
+    unloaded,
+)
 from polynya.capture.source import (
     Access,
     ConnectionFinding,
@@ -113,6 +118,8 @@ class CaptureStatus:
         closed_until: when it may read again, where a window is closed now.
         never_open: no window of it opens any more.
         follows: it captures changes from the log of the database.
+        place: in that log, up to which changes have landed: `lsn_commit` and `lsn`, or `file` and
+            `pos`; empty of other databases, and where nothing is followed.
     """
 
     task: str
@@ -126,6 +133,7 @@ class CaptureStatus:
     closed_until: datetime | None = None
     never_open: bool = False
     follows: bool = True
+    place: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def state(self) -> str:
@@ -168,12 +176,13 @@ def capture_status(
     )
     due = None if unloaded(position) else due_of_capture(task, position, newest.written_at, now=now)
     opens = task.reading_times.waits_until(now)
+    offset = position.stream.offset
     lag: Lag | None = None
     error: PolynyaError | None = None
     if ask_database and task.follows:
         try:
             with database_of(task) as database:
-                lag = database.lag(position.stream.offset)
+                lag = database.lag(offset)
         except PolynyaError as failure:
             error = failure
     return CaptureStatus(
@@ -181,6 +190,7 @@ def capture_status(
         lag=lag, lag_error=error, next_load=due, follows=task.follows,
         closed_until=opens if opens is not None and opens > now else None,
         never_open=opens is None,
+        place={name: offset[name] for name in PLACE_NAMES if name in offset},
     )  # fmt: skip
 
 

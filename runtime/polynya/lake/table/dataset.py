@@ -176,7 +176,11 @@ class DatasetTable:
                 ownership,
                 copy=self.state.copy,
                 apply=self.state.apply,
-                summary={"polynya.step": "takeover", "polynya.epoch": str(ownership.epoch)},
+                summary={
+                    "polynya.step": "takeover",
+                    "polynya.epoch": str(ownership.epoch),
+                    "polynya.owner": ownership.owner,
+                },
             )
             upgrade(self.table, self.state.snapshot, self.dataset.kept.format_version)
             self._lay_out(self.known_schema())
