@@ -11,6 +11,7 @@ from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
     access,
     actions,
+    automations,
     datasets,
     documents,
     iceberg,
@@ -32,6 +33,7 @@ ROUTERS: Final = (
     metrics.router,
     queries.router,
     actions.router,
+    automations.router,
     operations.router,
 )
 _ABOUT: Final = "Tasks, datasets, documents and queries of one Polynya project."

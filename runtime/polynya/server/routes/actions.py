@@ -12,12 +12,14 @@ from polynya.model.names import shown
 from polynya.server.access.door import allowed
 from polynya.server.operations.verbs import (
     VERBS,
+    AutomationParameters,
     NoParameters,
     TaskParameters,
     Verb,
     arguments,
     objects,
 )
+from polynya.server.routes.automations import automation_of
 from polynya.server.routes.operations import OperationShown, manager_of, view_of
 from polynya.server.state import ServerState
 
@@ -35,6 +37,8 @@ def _route_of(verb: Verb) -> Callable[..., OperationShown]:
     ) -> OperationShown:
         if isinstance(parameters, TaskParameters):
             _check_task(request, parameters.task)
+        if isinstance(parameters, AutomationParameters):
+            automation_of(request, parameters.automation)
         name, _ = manager_of(request.app).submit(
             verb,
             arguments(verb, parameters),
