@@ -17,6 +17,7 @@ from polynya.server.routes import (
     iceberg,
     lineage,
     metrics,
+    notifications,
     operations,
     projects,
     queries,
@@ -34,6 +35,7 @@ ROUTERS: Final = (
     queries.router,
     actions.router,
     automations.router,
+    notifications.router,
     operations.router,
 )
 _ABOUT: Final = "Tasks, datasets, documents and queries of one Polynya project."
