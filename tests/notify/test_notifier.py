@@ -14,6 +14,8 @@ import pytest
 from polynya.model.error_catalogue.notifications import APPRISE_MISSING, NOTIFICATION_NOT_SENT
 from polynya.model.loader import LoadedProject, load_project
 from polynya.notify.decide import ATTEMPTS, ObjectLag
+from polynya.notify.history import FOLDER as HISTORY
+from polynya.notify.history import NotificationHistory
 from polynya.notify.memory import NotificationStore
 from polynya.notify.message import NotificationMessage
 from polynya.notify.notifier import Notifier
@@ -85,6 +87,18 @@ class World:
         notifier.turn()
         return sorted(self.got[before:])
 
+    def open(self) -> list[str]:
+        """The objects of what is open and of channels that fail."""
+        return [path for path in self.objects.objects if not path.startswith(HISTORY)]
+
+    def history(self) -> list[tuple[str, str, str, str]]:
+        """What became of each notice, the oldest first: route, result, kind and reason."""
+        found, _ = NotificationHistory(lambda: self.objects).page(1000)
+        return [
+            (one.route.removeprefix("oncall."), one.result, one.kind, one.reason)
+            for one in reversed(found)
+        ]
+
     def told(self) -> list[str]:
         return [event.type for event in self.events]
 
@@ -105,7 +119,64 @@ def test_each_channel_is_told_once_and_at_the_end(world: World) -> None:
     assert world.turn(one, FAILED) == []
     assert world.turn(one, RECOVERED) == RESOLVED
     assert world.turn(one) == []
-    assert world.objects.objects == {}
+    assert world.open() == []
+
+
+def test_what_became_of_each_notice_is_kept_with_its_reason(tmp_path: Path) -> None:
+    rule = RULE.replace('  boss: {type: webhook, url: "https://hooks.example.com/b"}\n', "")
+    world = World(tmp_path, rule.replace("0s", "10m"))
+    one = world.process()
+    world.turn(one, FAILED)
+    world.turn(one, RECOVERED)
+    world.turn(one, FAILED)
+    world.turn(one, RECOVERED, minutes=20)
+    world.broken = {"oncall.ops"}
+    world.turn(one, FAILED, minutes=20)
+    for _ in range(ATTEMPTS - 1):
+        world.turn(one, minutes=31)
+
+    kinds = [(result, kind) for _, result, kind, _ in world.history()]
+    assert kinds == [
+        ("sent", "opened"),
+        ("held", "resolved"),
+        ("dropped", "resolved"),
+        ("sent", "resolved"),
+        ("failed", "opened"),
+        ("given_up", "opened"),
+    ]
+    reasons = [reason for *_, reason in world.history()]
+    assert reasons[:3] == ["it was not told yet", "`at_most_every`", "it began again"]
+    assert "no answer" in reasons[4]
+
+
+def test_what_was_over_before_it_could_be_sent_is_kept_as_dropped(tmp_path: Path) -> None:
+    every_minute = '{rrule: "FREQ=MINUTELY", duration: 2m, time_zone: UTC}'
+    world = World(tmp_path, RULE.replace("0s}", f"0s, to: [ops], quiet: [{every_minute}]}}"))
+    one = world.process()
+    assert world.turn(one, FAILED) == []
+    assert world.turn(one, RECOVERED) == []
+
+    held, dropped = world.history()
+    assert held == ("all.ops", "held", "opened", "quiet hours")
+    assert dropped == ("all.ops", "dropped", "opened", "it was over before it could be sent")
+
+
+def test_history_is_kept_for_thirty_days(world: World) -> None:
+    one = world.process()
+    world.turn(one, FAILED)
+    world.turn(one, RECOVERED, minutes=60 * 24 * 29)
+    assert len(world.history()) == 4
+    world.turn(one, FAILED, minutes=60 * 24 * 2)
+
+    assert [kind for _, _, kind, _ in world.history()] == ["resolved"] * 2 + ["opened"] * 2
+
+
+def test_damaged_history_hides_nothing_else(world: World) -> None:
+    world.turn(world.process(), FAILED)
+    for name, data in {"0-a": b"{", "1-b": b'{"entries": [{}]}', "2-c": b"\xff"}.items():
+        world.objects.put(f"{HISTORY}/99990101/{name}.json", data)
+
+    assert len(world.history()) == 2
 
 
 def test_a_process_that_was_killed_is_followed_by_one_that_neither_repeats_nor_forgets(
@@ -218,7 +289,7 @@ def test_a_store_that_fails_is_an_event_and_stops_no_message(world: World) -> No
 @pytest.mark.parametrize("data", [b"", b"{", b'{"name": 1}', b'{"format": 9, "name": "x"}'])
 def test_a_damaged_object_counts_as_none(world: World, data: bytes) -> None:
     world.turn(world.process(), FAILED)
-    [path] = world.objects.objects
+    [path] = world.open()
     world.objects.put(path, data)
 
     assert world.turn(world.process(), FAILED) == OPENED
@@ -301,7 +372,7 @@ def test_a_unit_that_leaves_the_configuration_leaves_nothing_behind(world: World
 
     one.put(report(world.clock.now(), orders="running"))
     assert world.turn(one) == []
-    assert world.objects.objects == {}
+    assert world.open() == []
 
 
 def test_an_agent_tells_nothing_before_it_knows_its_units(world: World) -> None:

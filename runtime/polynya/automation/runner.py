@@ -200,9 +200,11 @@ class AutomationRunner:
         if running is None or now - running.alive <= SILENT:
             return state
         closed = self._store.close_dead(name, running, now)
+        last = state.last
         if closed is not None:
             self._tell(closed)
-        return state.model_copy(update={"running": None, "cancel": False})
+            last = closed.ending()
+        return state.model_copy(update={"running": None, "cancel": False, "last": last})
 
     def _log_left_out(self, name: str, moment: DueMoment, now: datetime) -> None:
         log = RunLog(
@@ -232,7 +234,8 @@ class AutomationRunner:
         def end(state: AutomationState) -> AutomationState | None:
             if state.running is None or state.running.id != run.id:
                 return None
-            return state.model_copy(update={"running": None, "cancel": False})
+            ended = log.ending()
+            return state.model_copy(update={"running": None, "cancel": False, "last": ended})
 
         self._store.change(name, end)
         self._store.forget(name, self._clock.now())

@@ -66,6 +66,10 @@ class RunLog(_Stored):
     message: str | None = None
     steps: tuple[StepLog, ...] = ()
 
+    def ending(self) -> RunLog:
+        """The run without its steps, as the state of its automation keeps it."""
+        return self.model_copy(update={"steps": ()})
+
 
 class RunningRun(_Stored):
     """The run under way; `alive` is the last sign of life of its process."""
@@ -79,13 +83,14 @@ class RunningRun(_Stored):
 
 
 class AutomationState(_Stored):
-    """The state of one automation."""
+    """The state of one automation; `last` is the run that ended last, without its steps."""
 
     memory: dict[str, TriggerMemory] = Field(default_factory=dict)
     paused: datetime | None = None
     running: RunningRun | None = None
     cancel: bool = False
     waiting: tuple[DueMoment, ...] = ()
+    last: RunLog | None = None
 
 
 class _Ends(_Stored):
@@ -143,6 +148,19 @@ class AutomationStore:
             if wanted == state or self.write(name, wanted, version):
                 return wanted
 
+    def set_pause(self, name: str, moment: datetime | None) -> AutomationState:
+        """Pause an automation from a moment on, or resume it; the state afterwards."""
+
+        def change(state: AutomationState) -> AutomationState:
+            # Who pauses what is paused already moves nothing.
+            since = None if moment is None else state.paused or moment
+            # Waiting runs belong to moments before the pause.
+            return state.model_copy(update={"paused": since, "waiting": ()})
+
+        changed = self.change(name, change)
+        assert changed is not None, "a pause always has a state"
+        return changed
+
     def log(self, run: RunLog) -> None:
         """Write the log of a run."""
         data = run.model_dump_json().encode()
@@ -158,9 +176,13 @@ class AutomationStore:
 
     def runs(self, name: str) -> Iterator[RunLog]:
         """The logs of an automation, newest first."""
-        for id_ in reversed(self._ids(name)):
+        for id_ in self.ids(name):
             if (run := self.run(name, id_)) is not None:
                 yield run
+
+    def ids(self, name: str) -> list[str]:
+        """The runs of an automation that have a log, newest first."""
+        return self._ids(name)[::-1]
 
     def forget(self, name: str, now: datetime) -> None:
         """Remove the logs of runs that began more than 30 days ago."""

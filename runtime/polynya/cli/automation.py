@@ -13,7 +13,6 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.stopping import Stopping
 from polynya.model.automations import AUTOMATION_FOLDER, LoadedAutomation, load_automations
-from polynya.model.config.automation import ScheduleTrigger
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.errors import ConfigErrors, PolynyaError
@@ -47,7 +46,8 @@ def list_(*, context: Context) -> None:
     table = Table("automation", "state", "last run", "result", "next moment")
     store = _store(project)
     for name, one in sorted(automations.items()):
-        state, last = store.read(name)[0], next(store.runs(name), None)
+        state, _ = store.read(name)
+        last = state.last
         following = _next(one, state)
         data = {
             "name": name,
@@ -124,7 +124,7 @@ def runs(name: str, /, *, steps: bool = False, limit: int = 20, context: Context
 
 @app.command
 @stopped_by_signals
-def run(name: str, /, *, context: Context) -> int:
+def run(automation: str, /, *, context: Context) -> int:
     """Run an automation now, paused or not, and wait for its end.
 
     Exit code 1 when an action fails, 5 when the automation runs already.
@@ -132,13 +132,14 @@ def run(name: str, /, *, context: Context) -> int:
     For example: `polynya automation run nightly`.
 
     Args:
-        name: an automation.
+        automation: its name.
     """
     stopping = Stopping.on_signals(threading.Event(), context.output)
     project, automations = _loaded(context)
-    _chosen(automations, name)
+    _chosen(automations, automation)
     runner = _runner(project, automations, context, stopping.stop)
-    log = runner.carry_out(name, runner.begin_by_hand(name, "started by hand"))
+    begun = runner.begin_by_hand(automation, "started by hand")
+    log = runner.carry_out(automation, begun)
     if stopping.interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.OK if log.state == "success" else ExitCode.FAILED
@@ -173,10 +174,7 @@ def resume(name: str, /, *, context: Context) -> None:
 def _set_pause(name: str, context: CommandContext, moment: datetime | None) -> None:
     project, automations = _loaded(context)
     _chosen(automations, name)
-    # Waiting runs belong to moments before the pause.
-    _store(project).change(
-        name, lambda state: state.model_copy(update={"paused": moment, "waiting": ()})
-    )
+    _store(project).set_pause(name, moment)
     word = "resumed" if moment is None else "paused"
     context.output.result(f"automation.{word}", {"name": name}, f"{name}: {word}")
 
@@ -305,27 +303,19 @@ def _as_name(name: str) -> str:
     return name
 
 
-def _state(automation: LoadedAutomation, state: AutomationState) -> str:
-    if state.running is not None:
-        return "running"
-    if not automation.settings.enabled:
-        return "disabled"
-    return "waiting" if state.paused is None else "paused"
-
-
 def _next(automation: LoadedAutomation, state: AutomationState) -> datetime | None:
     """The next moment of its schedules, in UTC; None when none comes or it is paused."""
-    if state.paused is not None or not automation.settings.enabled:
-        return None
-    now = SystemClock().now()
-    moments: list[datetime] = []
-    for index, trigger in enumerate(automation.settings.triggers):
-        if isinstance(trigger, ScheduleTrigger):
-            start = now if trigger.start is None else max(now, trigger.start)
-            moment = automation.clocks[index].next_after(start)
-            if moment is not None and (trigger.end is None or moment <= trigger.end):
-                moments.append(moment)
-    return min(moments, default=None)
+    # Start-up time: as above.
+    from polynya.automation.outlook import next_moments
+
+    return next(iter(next_moments(automation, state, SystemClock().now())), None)
+
+
+def _state(automation: LoadedAutomation, state: AutomationState) -> str:
+    # Start-up time: as above.
+    from polynya.automation.outlook import word_of
+
+    return word_of(automation, state)
 
 
 def _line(log: RunLog) -> str:

@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.format import age_in_words
 from polynya.cli.visible import visible
 from polynya.model.config.fields import format_duration
 from polynya.model.config.notification import NotificationRule
-from polynya.model.documents.problems import suggest
-from polynya.model.error_catalogue.notifications import NOTIFICATION_UNKNOWN
 from polynya.model.errors import PolynyaError
-from polynya.model.loader import LoadedProject
-from polynya.model.names import shown
-from polynya.notify.decide import Route, routes_of
+from polynya.notify.decide import routes_of
+from polynya.notify.trial import routes_named, try_channels
 from polynya.store.clock import SystemClock
 from polynya.store.places import store_at
 
 app = command_group("notification", "Notifications: rules, channels, what is open, a test.")
-
-
-def named(project: LoadedProject, name: str) -> list[Route]:
-    """The routes of a file, or of a rule or channel as `FILE.NAME`; raises ConfigError."""
-    routes = routes_of(project.notifications)
-    chosen = [
-        one
-        for one in routes
-        if name in (one.file, f"{one.file}.{one.rule}", f"{one.file}.{one.channel}", one.id)
-    ]
-    if not chosen:
-        known = [part for one in routes for part in (one.file, f"{one.file}.{one.channel}")]
-        fix = suggest(name, sorted(set(known))) or "add a file to `notifications/`"
-        raise NOTIFICATION_UNKNOWN(name=shown(name), fix=fix)
-    return chosen
 
 
 @app.command(name="list")
@@ -85,7 +65,7 @@ def show(name: str, /, *, context: Context) -> None:
     """
     project = context.load(tolerant=True)
     files = {one.name: one.settings for one in project.notifications}
-    for route in named(project, name):
+    for route in routes_named(project, name):
         channel = files[route.file].channels[route.channel]
         settings = channel.model_dump(mode="json", by_alias=True, exclude_none=True)
         rule = route.settings.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -127,30 +107,14 @@ def test(name: str, /, *, context: Context) -> int:
     Args:
         name: a file of `notifications/`, or a rule or channel of it as `FILE.NAME`.
     """
-    # Start-up time: HTTP and mail.
-    from polynya.notify.channels import sender
-    from polynya.notify.message import test_message
-
     project, now = context.load(tolerant=True), SystemClock().now()
-    files = {one.name: one.settings for one in project.notifications}
     failed: list[PolynyaError] = []
-    for route in _once_each(named(project, name)):
-        place = f"{route.file}.{route.channel}"
-        channel = files[route.file].channels[route.channel]
-        message = test_message(
-            route, project=project.project.name, target=project.target.name, now=now
-        )
-        try:
-            sender(place, channel, project.target.aws)(message, now)
-        except PolynyaError as error:
-            failed.append(error)
-            context.output.error(error)
+    for trial in try_channels(project, name, now):
+        if trial.error is not None:
+            failed.append(trial.error)
+            context.output.error(trial.error)
             continue
-        data = {"channel": place, "type": channel.type}
-        context.output.result("notification.tested", data, f"{place}: sent by {channel.type}")
+        data = {"channel": trial.channel, "type": trial.type}
+        text = f"{trial.channel}: sent by {trial.type}"
+        context.output.result("notification.tested", data, text)
     return max((error.exit_code for error in failed), default=ExitCode.OK)
-
-
-def _once_each(routes: Sequence[Route]) -> list[Route]:
-    """One route for each channel: several rules may use it."""
-    return list({(one.file, one.channel): one for one in routes}.values())

@@ -135,7 +135,7 @@ class NotificationStore:
     """
 
     def __init__(self, opened: Callable[[], ObjectStore]) -> None:
-        self._store = cache(opened)
+        self.opened = cache(opened)
         self._written: dict[tuple[str | None, str], bytes] = {}
 
     def read(
@@ -158,11 +158,11 @@ class NotificationStore:
         return conditions, memory
 
     def _objects(self) -> Iterable[StoredObject]:
-        for found in list(self._store().list(_OBJECTS)):
+        for found in list(self.opened().list(_OBJECTS)):
             if found.size > MAX_BYTES:
                 continue
             try:
-                data = self._store().read(found.path, MAX_BYTES).data
+                data = self.opened().read(found.path, MAX_BYTES).data
                 stored = StoredObject.model_validate_json(data)
             except FileNotFoundError:
                 continue
@@ -177,10 +177,10 @@ class NotificationStore:
         now = stored_objects(conditions, memory)
         for place, data in now.items():
             if self._written.get(place) != data:
-                self._store().put(_path(*place), data)
+                self.opened().put(_path(*place), data)
                 self._written[place] = data
         for place in self._written.keys() - now.keys():
-            self._store().delete(_path(*place))
+            self.opened().delete(_path(*place))
             del self._written[place]
 
     def leave(self, places: Collection[tuple[str | None, str]]) -> None:
@@ -192,20 +192,20 @@ class NotificationStore:
         """Show that a channel fails, or with no failure that it works."""
         path = f"{_CHANNELS}/{_digest(f'{sender} {route}')}.json"
         if not state.failures:
-            self._store().delete(path)
+            self.opened().delete(path)
             return
         shown = FailingChannel(
             route=route, sender=sender[:2000], failures=state.failures, since=since,
             retry_at=state.retry_at, why=state.why[:2000],
         )  # fmt: skip
-        self._store().put(path, shown.model_dump_json().encode())
+        self.opened().put(path, shown.model_dump_json().encode())
 
     def failing_channels(self) -> list[FailingChannel]:
         """The channels that fail, by route."""
         found = []
-        for one in list(self._store().list(_CHANNELS)):
+        for one in list(self.opened().list(_CHANNELS)):
             try:
-                data = self._store().read(one.path, MAX_BYTES).data
+                data = self.opened().read(one.path, MAX_BYTES).data
                 found.append(FailingChannel.model_validate_json(data))
             except (FileNotFoundError, ValidationError):
                 continue

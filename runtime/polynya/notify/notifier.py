@@ -40,6 +40,7 @@ from polynya.notify.conditions import (
 )
 from polynya.notify.decide import (
     Facts,
+    Notice,
     NotificationDecision,
     ObjectLag,
     Route,
@@ -50,6 +51,14 @@ from polynya.notify.decide import (
     decide,
     is_given_up,
     routes_of,
+)
+from polynya.notify.history import (
+    MOST_ENTRIES,
+    Change,
+    Held,
+    NoticeResult,
+    NotificationHistory,
+    changes_of,
 )
 from polynya.notify.memory import NotificationStore, merged
 from polynya.notify.message import MOST_NOTICES, message_of
@@ -140,6 +149,10 @@ class Notifier:
         target = project.target
         self._clock, self._tell, self._name = clock, tell, name
         self._store = store or NotificationStore(lambda: store_at(target.warehouse, target.aws))
+        self._history = NotificationHistory(self._store.opened)
+        self._held: Held = {}
+        #: What happened and is not in the history yet.
+        self._happened: list[Change] = []
         self._sender_of = sender_of
         self._given_task_of = task_of
         self._lock = threading.Lock()
@@ -296,9 +309,17 @@ class Notifier:
         # What begins is kept before it is told: a process that is killed now forgets nothing.
         self._keep()
         decisions = decide(self._routes, facts, self._memory, self._states, now)
+        changes, self._held = changes_of(self._held, decisions, self._is_failing, now)
+        self._happened += changes
         for one in decisions:
+            told = self._memory.get(one.route.id, {})
             if one.forgotten and not one.notices:
-                told = self._memory.get(one.route.id, {})
+                self._happened += [
+                    (now, one.route.id, "dropped", "`resolved: false`", None, Notice(
+                        "resolved", told[key].condition, "it is over"
+                    ))
+                    for key in one.forgotten
+                ]  # fmt: skip
                 self._memory[one.route.id] = after_sent(told, one, now)
             if one.notices and one.route.id not in self._deliveries:
                 self._deliver(one, now)
@@ -306,6 +327,9 @@ class Notifier:
         self._collect()
         self._keep()
         return decisions
+
+    def _is_failing(self, route: str) -> bool:
+        return self._states.get(route, RouteState()).failures > 0
 
     def _facts(self) -> Facts:
         """What is known of the units whose memory was read."""
@@ -384,8 +408,11 @@ class Notifier:
             conditions = self._seen.conditions
         try:
             self._store.write(conditions, self._memory)
+            self._history.write(self._name, self._happened, self._clock.now())
+            self._happened = []
         except Exception as error:  # noqa: BLE001 - a store may fail in any way
             self._trouble("memory", as_polynya(error))
+            self._happened = self._happened[-MOST_ENTRIES:]
         else:
             self._reported.pop("memory", None)
 
@@ -437,19 +464,28 @@ class Notifier:
         why = None if error is None else f"{error.code}: {error.why or error.message}"
         state = self._states[route.id] = after_delivery(before, why=why, now=now)
         told = self._memory.get(route.id, {})
+        result: NoticeResult = "sent"
         if error is None:
             self._memory[route.id] = after_sent(told, decision, now)
             kinds = Counter(notice.kind for notice in decision.notices)
             self._tell(NotificationSent(subject=route.id, notices=dict(sorted(kinds.items()))))
         else:
+            result = "failed"
             if before.why != why:
                 self._tell(NotificationFailed(subject=route.id, error=error))
             if is_given_up(state):
+                result = "given_up"
                 # It would keep what happens from then on from being told.
                 self._memory[route.id] = after_sent(told, decision, now)
                 names = tuple(notice.condition.key.name for notice in decision.notices)
                 lost = NotificationGivenUp(subject=route.id, names=names[:MOST_NOTICES])
                 self._tell(lost)
+        if result != "failed" or before.why != why:
+            # An attempt that fails as the one before it says nothing new.
+            self._happened += [
+                (now, route.id, result, why or notice.reason, None, notice)
+                for notice in decision.notices
+            ]
         if before.failures or state.failures or route.id not in self._shown:
             self._show(route, state, now)
 

@@ -17,13 +17,18 @@ from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
     access,
     actions,
+<<<<<<< HEAD
     captures,
     clusters,
+=======
+    automations,
+>>>>>>> triggers
     datasets,
     documents,
     iceberg,
     lineage,
     metrics,
+    notifications,
     operations,
     projects,
     queries,
@@ -46,6 +51,8 @@ ROUTERS: Final = (
     metrics.router,
     queries.router,
     actions.router,
+    automations.router,
+    notifications.router,
     operations.router,
 )
 #: Each module of `server/console/` with a `router` below `/console`.

@@ -11,11 +11,13 @@ import os
 import re
 import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
+from polynya.model.automations import load_automations
 from polynya.model.config.access import ACCESS_FILES
 from polynya.model.error_catalogue.access import ACCESS_CHANGE_REFUSED
 from polynya.model.error_catalogue.server import (
@@ -55,6 +57,10 @@ class DocumentChange:
     after: ProjectDocument | None
     diff: str
     errors: tuple[ConfigError, ...]
+
+
+#: By path, a document as it is and the content that it gets; None: none.
+_Changes: TypeAlias = Mapping[str, tuple[ProjectDocument | None, bytes | None]]
 
 
 class ProjectDocuments:
@@ -109,35 +115,63 @@ class ProjectDocuments:
             before = self.find(path)
             if (before and before.etag) != version:
                 raise DOCUMENT_CHANGED(path=path)
+            return self._changed({path: (before, content)}, write=write)
+
+    def add(self, contents: Mapping[str, bytes], *, replace: bool, write: bool) -> DocumentChange:
+        """Add several documents, all or none; `after` of the change is None.
+
+        Without `replace` one that is there already is a ConflictError. A process that is killed
+        in the middle leaves each file whole, but not every one of them. Raises as `change`.
+        """
+        for path in contents:
+            if len(path) > _MOST_NAME or _NAME.fullmatch(path) is None:
+                raise DOCUMENT_PATH_REFUSED(path=shown(path))
+        with self._lock:
+            before = {path: self.find(path) for path in contents}
+            for path, found in before.items():
+                if found is not None and not replace:
+                    raise DOCUMENT_CHANGED(path=path)
+            changes = {path: (before[path], content) for path, content in contents.items()}
+            return self._changed(changes, write=write)
+
+    def _changed(self, changes: _Changes, *, write: bool) -> DocumentChange:
+        """Check changes with the whole project, and write them if they make no error."""
+        for path, (_, content) in changes.items():
             if content is not None:
                 if secrets := secrets_in(path, content):
                     raise ConfigErrors(secrets)
                 _text(content)
-            change = self._checked(path, before, content)
-            if write:
-                if change.errors:
-                    raise ConfigErrors(change.errors)
+        change = self._checked(changes)
+        if write:
+            if change.errors:
+                raise ConfigErrors(change.errors)
+            for path, (_, content) in changes.items():
                 self._write(path, content)
         return change
 
-    def _checked(
-        self, path: str, before: ProjectDocument | None, content: bytes | None
-    ) -> DocumentChange:
+    def _checked(self, changes: _Changes) -> DocumentChange:
         with tempfile.TemporaryDirectory(prefix="polynya-change-") as name:
             folder = Path(name)
             for one in self.all():
                 _put(folder, one.path, one.content)
             known = {_error(one) for one in _errors(folder, self._target)}
-            if content is None:
-                (folder / path).unlink(missing_ok=True)
-            else:
-                _put(folder, path, content)
-                if path not in set(project_files(folder)):
+            for path, (_, content) in changes.items():
+                if content is None:
+                    (folder / path).unlink(missing_ok=True)
+                else:
+                    _put(folder, path, content)
+            files = set(project_files(folder))
+            for path, (_, content) in changes.items():
+                if content is not None and path not in files:
                     raise DOCUMENT_PATH_REFUSED(path=shown(path))
             found = _errors(folder, self._target)
         errors = tuple(one for one in found if _error(one) not in known)
-        after = None if content is None else ProjectDocument(path, content)
-        return DocumentChange(after, _diff(path, before, after), errors)
+        after, diffs = None, []
+        for path, (before, content) in changes.items():
+            new = None if content is None else ProjectDocument(path, content)
+            diffs.append(_diff(path, before, new))
+            after = new if len(changes) == 1 else None
+        return DocumentChange(after, "".join(diffs), errors)
 
     def _write(self, path: str, content: bytes | None) -> None:
         place = self._root / path
@@ -160,7 +194,8 @@ def _put(folder: Path, path: str, content: bytes) -> None:
 
 def _errors(folder: Path, target: str | None) -> tuple[ConfigError, ...]:
     try:
-        return load_project(folder, target, tolerant=True).errors
+        project = load_project(folder, target, tolerant=True)
+        return (*project.errors, *load_automations(project)[1])
     except ConfigErrors as errors:
         return errors.errors
     except ConfigError as error:

@@ -23,6 +23,7 @@ LEAST: dict[str, Any] = {
     "unit": "shop",
     "node": "n1",
     "nodes": 3,
+    "automation": "nightly",
 }
 
 

@@ -39,6 +39,7 @@ class Action(StrEnum):
     VIEW_AUTOMATIONS = "automation.view"
     RUN_AUTOMATION = "automation.run"
     PAUSE_AUTOMATION = "automation.pause"
+    VIEW_NOTIFICATIONS = "notification.view"
     TEST_NOTIFICATION = "notification.test"
     # Access itself.
     VIEW_ACCESS = "access.view"

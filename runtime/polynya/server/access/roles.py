@@ -21,6 +21,7 @@ _VIEW: Final = _SELF | {
     Action.VIEW_CLUSTER,
     Action.VIEW_OPERATIONS,
     Action.VIEW_AUTOMATIONS,
+    Action.VIEW_NOTIFICATIONS,
 }
 _PREPARE: Final = frozenset({Action.VALIDATE, Action.PLAN})
 _READ: Final = frozenset({Action.READ_CATALOG, Action.QUERY_DATA})

@@ -176,6 +176,12 @@ class TablesParameters(TaskParameters):
     tables: Names = []
 
 
+class AutomationParameters(NoParameters):
+    """An automation of the project, by its name."""
+
+    automation: OneName
+
+
 class Writes(Enum):
     """What an action does to data, which decides what it excludes."""
 
@@ -185,6 +191,10 @@ class Writes(Enum):
         "command continues"
     )
     LAYOUT = "each change is whole: `polynya plan` shows what is left; the same command continues"
+    ACTIONS = (
+        "the log of the run says which actions ended and which may have; each commit of them is "
+        "whole, and nothing of the run is done a second time"
+    )
     REQUEST = (
         "the request was left for the cluster or the capture whole, or not at all; their status "
         "shows which"
@@ -251,6 +261,13 @@ VERBS: Final = {
         _verb("landing stop", TaskParameters, Action.STOP, _REQUEST, "Stop a capture."),
         _verb("landing resume", TablesParameters, Action.RESUME, _REQUEST, "Resume tables."),
         _verb("landing reload", TablesParameters, Action.RELOAD, _REQUEST, "Load tables again."),
+        _verb(
+            "automation run",
+            AutomationParameters,
+            Action.RUN_AUTOMATION,
+            Writes.ACTIONS,
+            "Run an automation now.",
+        ),
         _verb("cluster start", WaitParameters, Action.OPERATE_CLUSTER, _REQUEST, "Start nodes."),
         _verb("cluster stop", WaitParameters, Action.OPERATE_CLUSTER, _REQUEST, "Stop nodes."),
         _verb("cluster scale", ScaleParameters, Action.OPERATE_CLUSTER, _REQUEST, "Scale nodes."),
@@ -294,7 +311,7 @@ def _valued(option: str, value: Any) -> Iterator[str]:
 
 def objects(given: NoParameters) -> tuple[str, ...]:
     """What an action works on: names or globs; nothing stands for everything."""
-    for field in ("task", "unit", "node", "dataset"):
+    for field in ("task", "unit", "node", "automation", "dataset"):
         name = getattr(given, field, None)
         if name is not None:
             return (str(name),)

@@ -12,12 +12,14 @@ from polynya.model.names import shown
 from polynya.server.access.door import allowed
 from polynya.server.operations.verbs import (
     VERBS,
+    AutomationParameters,
     NoParameters,
     TaskParameters,
     Verb,
     arguments,
     objects,
 )
+from polynya.server.routes.automations import automation_of
 from polynya.server.routes.operations import OperationShown, manager_of, view_of
 from polynya.server.state import ServerState
 
@@ -53,6 +55,8 @@ def start_action(
     """Start an action for the person of a request, or find what the same key has started."""
     if isinstance(parameters, TaskParameters):
         _check_task(request, parameters.task)
+    if isinstance(parameters, AutomationParameters):
+        automation_of(request, parameters.automation)
     name, _ = manager_of(request.app).submit(
         verb, arguments(verb, parameters), objects(parameters), by=_person(request), key=key
     )
