@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 
 from polynya.engine.served_catalog import ServedCatalog
 from polynya.model.loader import LoadedProject, load_project
 from polynya.server.documents import ProjectDocuments
-from polynya.server.overview import OverviewKeeper
+from polynya.server.overview import Overview, OverviewKeeper
 from polynya.store.clock import Clock
 from polynya.store.configuration import FolderSource
 
@@ -49,6 +50,14 @@ class ServerState:
     def overview(self) -> OverviewKeeper:
         """What is known of all datasets."""
         return OverviewKeeper(self.project, self.clock)
+
+    async def newest(self) -> tuple[Overview, LoadedProject]:
+        """The newest overview and its project, for routes that read nothing else.
+
+        Such a route is a coroutine: a thread for each request would take longer than its answer.
+        """
+        overview = self.overview.known() or await run_in_threadpool(self.overview.newest)
+        return overview, overview.project or await run_in_threadpool(self.project)
 
     @property
     def catalog(self) -> ServedCatalog:
