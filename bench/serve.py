@@ -1,8 +1,10 @@
 """The API with 5,000 datasets and 200 clients: time per answer, and memory of the server.
 
-The overview is filled without tables, so that requests alone are measured. The clients run in a
-process of their own, and each asks for a page, a sorted page, a dataset, the project and the tasks
-in turn, a second after each answer.
+The overview is filled without tables, so that requests alone are measured; every five seconds it is
+a new one, as after a look at the tables. The clients run in a process of their own, and each asks
+for a page, a sorted page, a dataset, the project and the tasks in turn, a second after each answer.
+The time of the server is that of its header `Server-Timing`, and its processor time that of its
+process. `POLYNYA_BENCH_MINUTES` sets how long the clients ask: 1 by default.
 """
 
 from __future__ import annotations
@@ -15,21 +17,28 @@ import socket
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import quantiles
+from typing import NamedTuple
 
 import httpx
 import uvicorn
+from typing_extensions import override
 
 from polynya.lake.read.inspect import DatasetStatus
+from polynya.server.access.control import AccessSettings
+from polynya.server.access.guard import guard
 from polynya.server.app import app_of
 from polynya.server.health import HealthPart, HealthWord
+from polynya.server.http_protocol import protocol_settings
 from polynya.server.overview import DatasetOverview, Overview, OverviewKeeper
 from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
 
-DATASETS, TASKS, CLIENTS, SECONDS = 5_000, 50, 200, 60.0
+DATASETS, TASKS, CLIENTS = 5_000, 50, 200
+SECONDS = 60 * float(os.environ.get("POLYNYA_BENCH_MINUTES", "1"))
 _PATHS = (
     "/api/v1/datasets?limit=50",
     "/api/v1/datasets?limit=50&sort=pending&health=warning",
@@ -69,7 +78,7 @@ _STATUS = DatasetStatus(
 
 
 def main() -> None:
-    """Serve and ask for a minute; print milliseconds as the clients see them, and MB."""
+    """Serve and ask; print milliseconds of the server and as the clients see them, and MB."""
     with tempfile.TemporaryDirectory() as name:
         listening = socket.create_server(("127.0.0.1", 0), backlog=256)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -79,17 +88,37 @@ def main() -> None:
         listening.close()
         try:
             asyncio.run(_ask(url, 5.0))
-            before = _resident(server.pid)
-            times = asyncio.run(_ask(url, SECONDS))
-            after = _resident(server.pid)
+            resident, used = [_resident(server.pid)], _processor_seconds(server.pid)
+            answers: dict[str, list[_Took]] = defaultdict(list)
+            for seconds in _parts(SECONDS):
+                for path, took in asyncio.run(_ask(url, seconds)).items():
+                    answers[path] += took
+                resident.append(_resident(server.pid))
+            used = _processor_seconds(server.pid) - used
         finally:
             server.terminate()
             server.join()
-    for path, found in times.items():
+    for path, found in answers.items():
         print(f"{path}: {_line(found)}")
-    print(f"all: {_line(list(itertools.chain(*times.values())))}")
-    print(f"memory {before:.0f} MB after 5 s, {after:.0f} MB at the end")
+    every = list(itertools.chain(*answers.values()))
+    print(f"all: {_line(every)}")
+    print(f"{used * 1000 / len(every):.2f} ms of processor time for an answer")
+    print(f"memory after 5 s and each minute: {', '.join(f'{one:.0f}' for one in resident)} MB")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+
+
+class _Took(NamedTuple):
+    """Milliseconds of an answer."""
+
+    server: float
+    client: float
+
+
+def _parts(seconds: float) -> Iterator[float]:
+    """Minutes, and what is left."""
+    while seconds > 0:
+        yield min(60.0, seconds)
+        seconds -= 60
 
 
 def _serve(folder: Path, listening: socket.socket) -> None:
@@ -107,12 +136,14 @@ def _serve(folder: Path, listening: socket.socket) -> None:
         )
     state = ServerState(folder, None, SystemClock())
     state.__dict__["overview"] = _FilledOverview(state, tasks)
-    config = uvicorn.Config(app_of(state), log_config=None, access_log=False, timeout_keep_alive=15)
-    uvicorn.Server(config).run([listening])
+    app = app_of(state)
+    guard(app, AccessSettings())
+    state.overview.start()
+    uvicorn.Server(uvicorn.Config(app, log_config=None, **protocol_settings())).run([listening])
 
 
 class _FilledOverview(OverviewKeeper):
-    """An overview that was looked at once."""
+    """An overview whose looks find the same each time."""
 
     def __init__(self, state: ServerState, tasks: list[str]) -> None:
         super().__init__(state.project, state.clock)
@@ -131,12 +162,16 @@ class _FilledOverview(OverviewKeeper):
             )
             for number, name in enumerate(names)
         }
-        self._newest = Overview(state.clock.now(), state.project(), found)
+        self._project, self._found, self._at = state.project(), found, state.clock
+
+    @override
+    def look(self) -> None:
+        self._newest = Overview(self._at.now(), self._project, self._found)
 
 
-async def _ask(url: str, seconds: float) -> dict[str, list[float]]:
-    """Milliseconds of each answer, by path."""
-    times: dict[str, list[float]] = defaultdict(list)
+async def _ask(url: str, seconds: float) -> dict[str, list[_Took]]:
+    """How long each answer took, by path."""
+    times: dict[str, list[_Took]] = defaultdict(list)
     limits = httpx.Limits(max_connections=CLIENTS)
     transport = httpx.AsyncHTTPTransport(limits=limits, retries=20)
     async with httpx.AsyncClient(base_url=url, transport=transport, timeout=60) as client:
@@ -157,24 +192,32 @@ async def _ask(url: str, seconds: float) -> dict[str, list[float]]:
                 began = time.perf_counter()
                 answer = await client.get(path.format(n=turn % DATASETS))
                 answer.raise_for_status()
-                times[path].append((time.perf_counter() - began) * 1000)
+                _, _, server = answer.headers["server-timing"].partition("dur=")
+                times[path].append(_Took(float(server), (time.perf_counter() - began) * 1000))
                 await asyncio.sleep(1)
 
         await asyncio.gather(*(ask(number) for number in range(CLIENTS)))
     return times
 
 
-def _line(found: list[float]) -> str:
-    cuts = quantiles(found, n=100)
-    return (
-        f"{len(found)} answers, p50 {cuts[49]:.0f} ms, p95 {cuts[94]:.0f} ms, p99 {cuts[98]:.0f} ms"
-    )
+def _line(found: list[_Took]) -> str:
+    parts = []
+    for name, times in zip(_Took._fields, zip(*found, strict=True), strict=True):
+        cuts = quantiles(times, n=100)
+        parts.append(f"{name} p50 {cuts[49]:.1f}, p95 {cuts[94]:.1f}, p99 {cuts[98]:.1f} ms")
+    return f"{len(found)} answers, {'; '.join(parts)}"
 
 
 def _resident(process: int | None) -> float:
     """The memory of a process in MB."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _processor_seconds(process: int | None) -> float:
+    """The processor time of a process, of both kinds."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

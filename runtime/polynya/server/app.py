@@ -17,12 +17,9 @@ from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
     access,
     actions,
-<<<<<<< HEAD
+    automations,
     captures,
     clusters,
-=======
-    automations,
->>>>>>> triggers
     datasets,
     documents,
     iceberg,

@@ -17,6 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEAD_SECONDS: Final = 10.0
 #: Seconds for a body.
 BODY_SECONDS: Final = 60.0
+#: Where the scope of a request has the time of its first bytes, by the clock of the event loop.
+ARRIVED: Final = "polynya.arrived"
 #: Bytes of the headers of a request, with its first line.
 MAX_HEAD_BYTES: Final = 32 * 1024
 
@@ -41,7 +43,11 @@ class DeadlineProtocol(H11Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
+        now = self.loop.time()
         super().data_received(data)
+        if self.scope is not None:
+            # Its task runs after this: the time that it waits for the loop counts.
+            self.scope.setdefault(ARRIVED, now)  # type: ignore[attr-defined]
         state = self.conn.their_state
         if state is h11.SEND_BODY:
             self._enter("body")

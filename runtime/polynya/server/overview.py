@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from polynya.engine.errors import as_polynya
 from polynya.engine.inventory import ProjectTable, tables_of
@@ -37,6 +37,10 @@ _COMMITS: Final = 20
 _OWNERS: Final = 5
 #: How long a table without a new commit is not read again. Settings may change without one.
 _KEPT: Final = timedelta(minutes=1)
+#: Most results that an overview keeps, such as the datasets of a list in their order.
+_MOST_RESULTS: Final = 64
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,20 @@ class Overview:
     project: LoadedProject | None
     datasets: Mapping[str, DatasetOverview]
     errors: tuple[PolynyaError, ...] = ()
+    _results: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` gives for this overview: made by the first request that asks for it.
+
+        A result must depend on nothing but the overview and `key`, so on no person.
+        """
+        if key not in self._results and len(self._results) >= _MOST_RESULTS:
+            self._results.clear()
+        try:
+            found: Made = self._results[key]
+        except KeyError:
+            found = self._results[key] = make()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +139,10 @@ class OverviewKeeper:
         elif self._newest.at is None:
             self.look()
         return self._newest
+
+    def known(self) -> Overview | None:
+        """The newest overview without waiting; None before the first one."""
+        return self._newest if self._newest.at is not None else None
 
     def look(self) -> None:
         """Look at everything now."""

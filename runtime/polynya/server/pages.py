@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -33,27 +34,26 @@ class ListPage(BaseModel, Generic[Item]):
 def page(
     items: Sequence[Item], place: Callable[[Item], tuple[Any, str]], limit: int, cursor: str | None
 ) -> ListPage[Item]:
-    """The page of a list that begins after a cursor.
+    """The page of a sorted list that begins after a cursor.
 
     `place` has what the list is sorted by, and the name of the item: both stand in the cursor, so
     that items which come and go meanwhile move no others across pages.
 
     Raises ConfigError for a cursor that is not of this list.
     """
-    after = items if cursor is None else _after(items, place, cursor)
-    shown = list(after[:limit])
-    following = _cursor(place(shown[-1])) if len(after) > limit else None
+    first = 0 if cursor is None else _after(items, place, cursor)
+    shown = list(items[first : first + limit])
+    following = _cursor(place(shown[-1])) if len(items) > first + limit else None
     return ListPage(items=shown, total=len(items), next=following)
 
 
-def _after(
-    items: Sequence[Item], place: Callable[[Item], tuple[Any, str]], cursor: str
-) -> Sequence[Item]:
+def _after(items: Sequence[Item], place: Callable[[Item], tuple[Any, str]], cursor: str) -> int:
+    """How many items come before a cursor."""
     try:
         value, name = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
         # A name that is none must not compare as one, also where the first values differ.
         after = (value, name + "")
-        return [one for one in items if place(one) > after]
+        return bisect_right(items, after, key=place)
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
         raise REQUEST_INVALID(reason="`cursor` is not of this list") from error
 

@@ -8,12 +8,13 @@ from functools import cached_property
 from pathlib import Path
 
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 
 from polynya.engine.served_catalog import ServedCatalog
 from polynya.model.loader import LoadedProject, load_project
 from polynya.server.clusters import ClusterWatch
 from polynya.server.documents import ProjectDocuments
-from polynya.server.overview import OverviewKeeper
+from polynya.server.overview import Overview, OverviewKeeper
 from polynya.server.sources import SourceWatch
 from polynya.store.clock import Clock
 from polynya.store.configuration import FolderSource
@@ -65,6 +66,14 @@ class ServerState:
     def sources(self) -> SourceWatch:
         """What is known of the captures and streams of the project."""
         return SourceWatch(self.clock)
+
+    async def newest(self) -> tuple[Overview, LoadedProject]:
+        """The newest overview and its project, for routes that read nothing else.
+
+        Such a route is a coroutine: a thread for each request would take longer than its answer.
+        """
+        overview = self.overview.known() or await run_in_threadpool(self.overview.newest)
+        return overview, overview.project or await run_in_threadpool(self.project)
 
     @property
     def catalog(self) -> ServedCatalog:

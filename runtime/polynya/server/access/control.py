@@ -123,6 +123,11 @@ class AccessControl:
             self._looked = now
             return self._document
 
+    @property
+    def has_just_looked(self) -> bool:
+        """Whether `document` now answers without a look at the file."""
+        return self.clock.monotonic() - self._looked < _LOOK_SECONDS
+
     def log(self, entry: AuditEntry) -> None:
         """Write a line of the audit log, and now and then remove its oldest parts.
 

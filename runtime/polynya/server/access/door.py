@@ -37,8 +37,9 @@ class _Asked:
     def __init__(self, action: Action) -> None:
         self.action = action
 
-    def __call__(self, request: Request) -> None:
+    async def __call__(self, request: Request) -> None:
         """Let the request pass, or raise RefusedError POLYNYA-ACC-001 or 002."""
+        # Not in a thread: to get one takes longer than the decision.
         request.scope["polynya.action"] = self.action
         person, document = caller(request)
         decision = decide(person, self.action, document)

@@ -30,6 +30,8 @@ from polynya.server.access.control import AccessControl, AccessSettings, check_l
 from polynya.server.access.door import unguarded
 from polynya.server.access.rates import RateLimits
 from polynya.server.access.roles import NOBODY, Person
+from polynya.server.access.sessions import COOKIE
+from polynya.server.http_protocol import ARRIVED
 from polynya.server.problems import answer_to, status_of
 from polynya.server.state import ServerState
 from polynya.store.places import store_at
@@ -50,20 +52,24 @@ _REFUSED: Final = frozenset({401, 403, 408, 413, 421, 431})
 _MAX_TARGET_BYTES: Final = 8 * 1024
 _MAX_HEADERS: Final = 64
 _API: Final = ("/api/", "/iceberg/", "/metrics", "/openapi.json")
-_HEADERS: Final = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "x-frame-options": "DENY",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
-}
-_POLICY_OF_DATA: Final = "default-src 'none'; frame-ancestors 'none'"
-_POLICY_OF_PAGES: Final = (
-    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'"
+_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
-_TRANSPORT: Final = "max-age=31536000"
+_POLICY: Final = b"content-security-policy"
+_POLICY_OF_DATA: Final = b"default-src 'none'; frame-ancestors 'none'"
+_POLICY_OF_PAGES: Final = (
+    b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    b"frame-ancestors 'none'"
+)
+_TRANSPORT: Final = (b"strict-transport-security", b"max-age=31536000")
+_TIMING: Final = b"server-timing"
+#: Headers that only the guard sets.
+_OWN_HEADERS: Final = {*dict(_HEADERS), _POLICY, _TRANSPORT[0], _TIMING}
 _ADDRESS_OF_TESTS: Final = "127.0.0.1"
 
 
@@ -118,7 +124,10 @@ class Guard:
         address = _address(scope)
         self._limit(self._addresses, address)
         _check_head(scope, headers, settings)
-        document = await run_in_threadpool(self._control.document)
+        control = self._control
+        # Threads are for what reads files or the store: to get one takes as long as a whole answer.
+        has_looked = control.has_just_looked
+        document = control.document() if has_looked else await run_in_threadpool(control.document)
         if not is_own_host(headers.get("host", ""), settings, document):
             raise FOREIGN_HOST().by(421)
         cookies: dict[str, str] = cookie_parser(headers.get("cookie", ""))
@@ -126,7 +135,10 @@ class Guard:
         person = None
         if len(given) < 2:
             text = given[0] if given else None
-            person = await run_in_threadpool(self._control.person, text, cookies)
+            if has_looked and (document is None or (text is None and COOKIE not in cookies)):
+                person = control.person(text, cookies)
+            else:
+                person = await run_in_threadpool(control.person, text, cookies)
         if person is None:
             self._addresses.charge(address, settings.refusal_cost)
             raise NOT_LOGGED_IN().by(401, WWW_Authenticate='Bearer realm="polynya"')
@@ -170,7 +182,9 @@ class _Guarded:
     def __init__(self, guard: Guard, scope: Scope, receive: Receive, send: Send) -> None:
         self._guard, self._scope, self._receive, self._send = guard, scope, receive, send
         self._bytes, self._whole = 0, False
-        self._deadline = asyncio.get_running_loop().time() + guard.settings.body_seconds
+        now = asyncio.get_running_loop().time()
+        self._arrived = float(scope.get(ARRIVED, now))
+        self._deadline = now + guard.settings.body_seconds
         self._started = self._withheld = False
         self._refusal: PolynyaError | None = None
 
@@ -249,15 +263,18 @@ class _Guarded:
         return None
 
     def _dress(self, headers: MutableHeaders) -> None:
-        """Add the headers of safety to an answer."""
-        for name, text in _HEADERS.items():
-            headers[name] = text
+        """Add the headers of safety to an answer, and how long it took."""
+        found = [one for one in headers.raw if one[0] not in _OWN_HEADERS]
+        found += _HEADERS
         is_data = str(self._scope["path"]).startswith(_API)
-        headers["content-security-policy"] = _POLICY_OF_DATA if is_data else _POLICY_OF_PAGES
-        if "cache-control" not in headers:
-            headers["cache-control"] = "no-store"
+        found.append((_POLICY, _POLICY_OF_DATA if is_data else _POLICY_OF_PAGES))
+        if all(name != b"cache-control" for name, _ in found):
+            found.append((b"cache-control", b"no-store"))
         if self._guard.settings.tls:
-            headers["strict-transport-security"] = _TRANSPORT
+            found.append(_TRANSPORT)
+        took = (asyncio.get_running_loop().time() - self._arrived) * 1000
+        found.append((_TIMING, b"total;dur=%.2f" % took))
+        headers.raw[:] = found
 
 
 def _check_head(scope: Scope, headers: Headers, settings: AccessSettings) -> None:

@@ -33,10 +33,11 @@ def start() -> RedirectResponse:
 
 
 @router.get("", dependencies=[allowed(Action.VIEW_PROJECT)])
-def overview(request: Request) -> HTMLResponse:
+async def overview(request: Request) -> HTMLResponse:
     """How the project is, what needs a person, and its tasks."""
-    project = projects_api.project(request)
-    known = ServerState.of(request).overview.newest().datasets.values()
+    project = await projects_api.project(request)
+    newest, _ = await ServerState.of(request).newest()
+    known = newest.datasets.values()
     bad = sorted((one for one in known if one.health not in _GOOD), key=lambda one: one.name)
     statuses = [one.status for one in known if one.status is not None]
     return render(
@@ -50,19 +51,19 @@ def overview(request: Request) -> HTMLResponse:
         quarantined=sum(one.rows_quarantined for one in statuses),
         needs=bad[:_MOST_NEEDS],
         more_needs=len(bad) > _MOST_NEEDS,
-        tasks=projects_api.tasks(request, limit=_TASKS_OF_A_PAGE),
+        tasks=await projects_api.tasks(request, limit=_TASKS_OF_A_PAGE),
     )
 
 
 @router.get("/tasks", dependencies=[allowed(Action.VIEW_PROJECT)])
-def tasks(request: Request, cursor: Cursor = None) -> HTMLResponse:
+async def tasks(request: Request, cursor: Cursor = None) -> HTMLResponse:
     """The tasks of the project."""
-    found = projects_api.tasks(request, limit=_TASKS_OF_A_PAGE, cursor=cursor)
+    found = await projects_api.tasks(request, limit=_TASKS_OF_A_PAGE, cursor=cursor)
     return render(request, "tasks.html", fragment="list", tasks=found, cursor=cursor)
 
 
 @router.get("/datasets", dependencies=[allowed(Action.VIEW_PROJECT)])
-def datasets(
+async def datasets(
     request: Request,
     *,
     find: Annotated[str, Query(max_length=300)] = "",
@@ -74,7 +75,7 @@ def datasets(
     """The datasets of the project: those whose name has a text, or matches a glob."""
     glob = find if any(sign in find for sign in "*?[") else f"*{find}*"
     word = health if isinstance(health, HealthWord) else None
-    found = datasets_api.datasets(
+    found = await datasets_api.datasets(
         request, name=glob, task=task or None, health=word, sort=sort, cursor=cursor
     )
     return render(

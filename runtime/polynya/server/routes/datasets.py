@@ -84,7 +84,7 @@ def _value(facts: DatasetOverview, order: DatasetOrder) -> float:
 
 
 @router.get("/datasets", dependencies=[allowed(Action.VIEW_PROJECT)])
-def datasets(
+async def datasets(
     request: Request,
     *,
     name: Annotated[str, Query(max_length=500, description="a glob of names")] = "*",
@@ -95,26 +95,30 @@ def datasets(
     cursor: Cursor = None,
 ) -> ListPage[DatasetShown]:
     """The datasets of the project, as of the newest look at their tables."""
-    matches = re.compile(fnmatch.translate(name)).match
-    found = [
-        one
-        for one in ServerState.of(request).overview.newest().datasets.values()
-        if task in (None, one.task) and health in (None, one.health) and matches(one.name)
-    ]
+    overview, _ = await ServerState.of(request).newest()
 
     def place(one: DatasetOverview) -> tuple[float, str]:
         return _value(one, sort), one.name
 
-    found.sort(key=place)
+    def chosen() -> list[DatasetOverview]:
+        matches = re.compile(fnmatch.translate(name)).match
+        found = [
+            one
+            for one in overview.datasets.values()
+            if task in (None, one.task) and health in (None, one.health) and matches(one.name)
+        ]
+        return sorted(found, key=place)
+
+    found = overview.once(("datasets", name, task, health, sort), chosen)
     part = page(found, place, limit, cursor)
     # Thousands of datasets are filtered and sorted, and only those of the page are made JSON.
     return ListPage(items=[_shown(one) for one in part.items], total=part.total, next=part.next)
 
 
 @router.get("/datasets/{name}", dependencies=[allowed(Action.VIEW_PROJECT)])
-def dataset(request: Request, name: str) -> DatasetDetails:
+async def dataset(request: Request, name: str) -> DatasetDetails:
     """One dataset."""
-    overview = ServerState.of(request).overview.newest()
+    overview, _ = await ServerState.of(request).newest()
     facts = overview.datasets.get(name)
     if facts is None:
         raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")

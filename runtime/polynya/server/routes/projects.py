@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from polynya.engine.commands.validate import project_errors
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
+from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
@@ -51,11 +52,13 @@ class Validated(BaseModel):
 
 
 @router.get("/project", dependencies=[allowed(Action.VIEW_PROJECT)])
-def project(request: Request) -> ProjectShown:
+async def project(request: Request) -> ProjectShown:
     """The project that this server answers for."""
-    state = ServerState.of(request)
-    overview = state.overview.newest()
-    loaded = overview.project or state.project()
+    overview, loaded = await ServerState.of(request).newest()
+    return overview.once("project", lambda: _project(overview, loaded))
+
+
+def _project(overview: Overview, loaded: LoadedProject) -> ProjectShown:
     words = [one.health for one in overview.datasets.values()]
     parts = [part for one in overview.datasets.values() for part in one.parts]
     return ProjectShown(
@@ -76,41 +79,42 @@ def validate(request: Request) -> Validated:
 
 
 @router.get("/tasks", dependencies=[allowed(Action.VIEW_PROJECT)])
-def tasks(request: Request, limit: Limit = 100, cursor: Cursor = None) -> ListPage[TaskShown]:
+async def tasks(request: Request, limit: Limit = 100, cursor: Cursor = None) -> ListPage[TaskShown]:
     """The tasks of the project by name."""
-    found = sorted(_tasks(request), key=lambda one: one.name)
+    found = list((await _tasks(request)).values())
     return page(found, lambda one: (one.name, one.name), limit, cursor)
 
 
 @router.get("/tasks/{name}", dependencies=[allowed(Action.VIEW_PROJECT)])
-def task(request: Request, name: str) -> TaskShown:
+async def task(request: Request, name: str) -> TaskShown:
     """One task."""
-    for one in _tasks(request):
-        if one.name == name:
-            return one
-    raise NO_SUCH_RESOURCE(what=f"task {shown(name)}")
+    found = (await _tasks(request)).get(name)
+    if found is None:
+        raise NO_SUCH_RESOURCE(what=f"task {shown(name)}")
+    return found
 
 
-def _tasks(request: Request) -> list[TaskShown]:
-    state = ServerState.of(request)
-    overview: Overview = state.overview.newest()
-    loaded = overview.project or state.project()
+async def _tasks(request: Request) -> dict[str, TaskShown]:
+    overview, loaded = await ServerState.of(request).newest()
+    return overview.once("tasks", lambda: _tasks_of(overview, loaded))
+
+
+def _tasks_of(overview: Overview, loaded: LoadedProject) -> dict[str, TaskShown]:
+    """The tasks in the order of their names."""
     of_tasks: dict[str, list[DatasetOverview]] = defaultdict(list)
     for dataset in overview.datasets.values():
         of_tasks[dataset.task].append(dataset)
-    made = []
+    made: dict[str, TaskShown] = {}
     for one in (*loaded.works, *loaded.registered):
         datasets = of_tasks[one.name]
         parts = [part for found in datasets for part in found.parts]
         cluster = getattr(one, "cluster", None) or loaded.project.cluster
-        made.append(
-            TaskShown(
-                name=one.name,
-                kind=one.kind,
-                file=loaded.files.get(one.name, ""),
-                cluster=cluster,
-                health=worst(parts),
-                datasets=dict(counts([found.health for found in datasets])),
-            )
+        made[one.name] = TaskShown(
+            name=one.name,
+            kind=one.kind,
+            file=loaded.files.get(one.name, ""),
+            cluster=cluster,
+            health=worst(parts),
+            datasets=dict(counts([found.health for found in datasets])),
         )
-    return made
+    return dict(sorted(made.items()))
