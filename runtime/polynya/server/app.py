@@ -10,6 +10,8 @@ from polynya import __version__
 from polynya.server.console import access as access_pages
 from polynya.server.console import actions as action_pages
 from polynya.server.console import assets
+from polynya.server.console import automations as automation_pages
+from polynya.server.console import clusters as cluster_pages
 from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
 from polynya.server.console.html import problem_page
@@ -58,6 +60,8 @@ PAGES: Final = (
     overview_pages.router,
     action_pages.router,
     operation_pages.router,
+    automation_pages.router,
+    cluster_pages.router,
     access_pages.router,
 )
 _ABOUT: Final = "Tasks, datasets, documents and queries of one Polynya project."

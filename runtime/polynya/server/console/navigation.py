@@ -27,5 +27,8 @@ ENTRIES: Final = (
     Entry("/console/tasks", "Tasks", "layers", Action.VIEW_PROJECT),
     Entry("/console/datasets", "Datasets", "table-2", Action.VIEW_PROJECT),
     Entry("/console/operations", "Operations", "play", Action.VIEW_OPERATIONS),
+    Entry("/console/automations", "Automations", "calendar-clock", Action.VIEW_AUTOMATIONS),
+    Entry("/console/notifications", "Notifications", "bell", Action.VIEW_NOTIFICATIONS),
+    Entry("/console/clusters", "Clusters", "server", Action.VIEW_CLUSTER),
     Entry("/console/access", "Access", "users", Action.OWN_TOKENS),
 )
