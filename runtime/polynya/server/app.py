@@ -12,8 +12,10 @@ from polynya.server.console import actions as action_pages
 from polynya.server.console import assets
 from polynya.server.console import automations as automation_pages
 from polynya.server.console import clusters as cluster_pages
+from polynya.server.console import datasets as dataset_pages
 from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
+from polynya.server.console import tasks as task_pages
 from polynya.server.console.html import problem_page
 from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
@@ -58,6 +60,8 @@ ROUTERS: Final = (
 PAGES: Final = (
     assets.router,
     overview_pages.router,
+    task_pages.router,
+    dataset_pages.router,
     action_pages.router,
     operation_pages.router,
     automation_pages.router,

@@ -169,10 +169,9 @@ class OverviewKeeper:
 
     def _unknown(self, task: StorageTask, error: Exception) -> Iterator[DatasetOverview]:
         """The datasets of a task that cannot be looked at, as far as they are known."""
-        says = str(as_polynya(error))
+        part = _unreadable(error)
         known = [one.name for one in self._newest.datasets.values() if one.task == task.name]
         for name in known:
-            part = HealthPart("table", HealthWord.UNKNOWN, says)
             yield DatasetOverview(name, task.name, HealthWord.UNKNOWN, (part,))
 
     def _facts(self, entry: ProjectTable) -> DatasetOverview:
@@ -211,9 +210,7 @@ class OverviewKeeper:
                 tuple(steps_by_owner(committed, status.owner)[-_OWNERS:]),
             )
         except Exception as error:  # noqa: BLE001 - one table must not hide the others
-            says = str(as_polynya(error))
-            part = HealthPart("table", HealthWord.UNKNOWN, says)
-            return DatasetOverview(name, task, HealthWord.UNKNOWN, (part,))
+            return DatasetOverview(name, task, HealthWord.UNKNOWN, (_unreadable(error),))
         self._seen[name] = _Seen(place, now, found)
         return found
 
@@ -224,3 +221,10 @@ class OverviewKeeper:
             self._first.set()
             took = self._clock.monotonic() - began
             self._stop.wait(max(_PAUSE, took * (1 / _MOST_SHARE - 1)))
+
+
+def _unreadable(error: Exception) -> HealthPart:
+    found = as_polynya(error)
+    place = f"{found.where}: " if found.where else ""
+    says = f"{place}{found.message} ({found.code})"
+    return HealthPart("table", HealthWord.UNKNOWN, says, found.fix)

@@ -34,7 +34,7 @@ class ProjectShown(BaseModel):
 
 
 class TaskShown(BaseModel):
-    """A task: its kind, its file, and the health of its datasets."""
+    """A task: its kind as its file has it, its file, and the health of its datasets."""
 
     name: str
     kind: str
@@ -111,7 +111,7 @@ def _tasks_of(overview: Overview, loaded: LoadedProject) -> dict[str, TaskShown]
         cluster = getattr(one, "cluster", None) or loaded.project.cluster
         made[one.name] = TaskShown(
             name=one.name,
-            kind=one.kind,
+            kind=loaded.kind_of(one.name) or one.kind,
             file=loaded.files.get(one.name, ""),
             cluster=cluster,
             health=worst(parts),
