@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _PAUSE: Final = 5.0
 _MOST_SHARE: Final = 0.2
 #: So many of the newest commits, and of the last owners, are kept of each table.
-_COMMITS: Final = 20
+MOST_COMMITS: Final = 20
 _OWNERS: Final = 5
 #: How long a table without a new commit is not read again. Settings may change without one.
 _KEPT: Final = timedelta(minutes=1)
@@ -206,7 +206,7 @@ class OverviewKeeper:
                 maintenance.as_json(),
                 columns,
                 entry.dataset.events.keys,
-                tuple(committed[-_COMMITS:]),
+                tuple(committed[-MOST_COMMITS:]),
                 tuple(steps_by_owner(committed, status.owner)[-_OWNERS:]),
             )
         except Exception as error:  # noqa: BLE001 - one table must not hide the others
