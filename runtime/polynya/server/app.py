@@ -31,6 +31,7 @@ from polynya.server.routes import (
     operations,
     projects,
     queries,
+    records,
     runs,
     streams,
 )
@@ -41,6 +42,7 @@ ROUTERS: Final = (
     access.router,
     projects.router,
     datasets.router,
+    records.router,
     runs.router,
     captures.router,
     streams.router,
