@@ -36,6 +36,7 @@ from polynya.server.routes import (
     operations,
     projects,
     queries,
+    records,
     runs,
     streams,
 )
@@ -46,6 +47,7 @@ ROUTERS: Final = (
     access.router,
     projects.router,
     datasets.router,
+    records.router,
     runs.router,
     captures.router,
     streams.router,
