@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
+from polynya.model.config.access import ViewKind
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
+from polynya.server.access.views import ALL_KINDS
 from polynya.server.console.buttons import for_part, of_dataset, offered
 from polynya.server.console.html import may, render
 from polynya.server.pages import Cursor
@@ -25,6 +29,8 @@ from polynya.server.routes.datasets import DatasetDetails, LatencyShown
 
 router = APIRouter()
 
+#: Signs of a value that the page shows; the API has it whole.
+_LONGEST_VALUE: Final = 500
 _SNAPSHOTS_OF_A_PAGE: Final = 50
 #: The parts of a latency that a chart shows, in the order in which they happen.
 _PARTS: Final = ("source", "landing", "copy", "apply")
@@ -124,6 +130,30 @@ async def quarantine(
     )
 
 
+@router.get("/datasets/{name}/rows", dependencies=[allowed(Action.QUERY_DATA)])
+async def rows(request: Request, name: str, view: ViewKind = "current") -> HTMLResponse:
+    """Some rows of a view, within the rights of the person who looks."""
+    frame = await _frame(request, name)
+    found, problem = None, None
+    try:
+        found = await run_in_threadpool(datasets_api.rows, request, name, view)
+    except PolynyaError as error:
+        problem = error.as_dict()
+    keys = frame["dataset"].keys
+    return render(
+        request,
+        "dataset_rows.html",
+        fragment="list",
+        **frame,
+        columns=found.columns if found else {},
+        rows=[(_record(name, keys, row), _cells(row)) for row in (found.rows if found else ())],
+        more=found is not None and found.more,
+        view=view,
+        views=ALL_KINDS,
+        problem=problem,
+    )
+
+
 @router.get("/datasets/{name}/snapshots", dependencies=[allowed(Action.VIEW_PROJECT)])
 async def snapshots(request: Request, name: str, cursor: Cursor = None) -> HTMLResponse:
     """The commits of a dataset's table."""
@@ -175,6 +205,8 @@ async def _frame(request: Request, name: str) -> dict[str, Any]:
     tabs = [(base, "State"), (f"{base}/schema", "Schema")]
     if may(request, Action.VIEW_QUARANTINE):
         tabs.append((f"{base}/quarantine", "Quarantine"))
+    if may(request, Action.QUERY_DATA):
+        tabs.append((f"{base}/rows", "Rows"))
     tabs += [
         (f"{base}/latency", "Latency"),
         (f"{base}/snapshots", "Snapshots"),
@@ -215,3 +247,26 @@ def _lines(
 
 def _seconds(moment: str) -> float:
     return datetime.fromisoformat(moment).timestamp()
+
+
+def _record(dataset: str, keys: Sequence[str], row: Mapping[str, Any]) -> str | None:
+    """The address of the history of a row's record; None where its key is not known or masked."""
+    values = [(key, row.get(key)) for key in keys]
+    if not values or any(value is None for _, value in values):
+        return None
+    key = [f"{name}={_cell(value)}" for name, value in values]
+    return "/console/record?" + urlencode({"dataset": dataset, "key": key}, doseq=True)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str | None]:
+    return [None if value is None else _cut(_cell(value)) for value in row.values()]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -17,17 +17,19 @@ from polynya.engine.latency import read_latencies
 from polynya.engine.maintenance_status import maintenance_status
 from polynya.lake.read.inspect import data_files, quarantine
 from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.config.access import ViewKind
 from polynya.model.config.notification import NotificationRule
 from polynya.model.config.settings import ApplyPolicy
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.loader import LoadedProject
-from polynya.model.names import shown
+from polynya.model.names import quote_path, shown
 from polynya.observe.latency import LatencyPart, latency_series
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.health import HealthPart, HealthWord
 from polynya.server.overview import DatasetOverview
 from polynya.server.pages import Cursor, Limit, ListPage, page
+from polynya.server.routes.queries import QueryAnswered, QueryAsked, query
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["datasets"])
@@ -335,6 +337,24 @@ def files(request: Request, name: str) -> TableFiles:
             for action, one in sorted(known.record.last.items(), key=lambda item: item[1].at)
         ],
     )
+
+
+@router.get("/datasets/{name}/rows", dependencies=[allowed(Action.QUERY_DATA)])
+def rows(
+    request: Request,
+    name: str,
+    view: ViewKind = "current",
+    limit: Annotated[int, Query(ge=1, le=500, description="most rows")] = 50,
+) -> QueryAnswered:
+    """Some rows of a live view, as a query of the person who asks reads them."""
+    relations = table_of(request, name).dataset.relations
+    views: dict[ViewKind, str] = {
+        "current": relations.view,
+        "history": relations.history_view,
+        "changes": relations.changes_view,
+    }
+    sql = f"SELECT * FROM {quote_path(relations.schema, views[view])}"
+    return query(request, QueryAsked(sql=sql, limit=limit))
 
 
 def table_of(request: Request, name: str) -> ProjectTable:
