@@ -43,7 +43,14 @@ from polynya.model.documents.files import (
     parse_kinds,
 )
 from polynya.model.documents.problems import Problem, located
-from polynya.model.documents.yaml import Node, position_of, read_document, read_text
+from polynya.model.documents.yaml import (
+    MapNode,
+    Node,
+    ScalarNode,
+    position_of,
+    read_document,
+    read_text,
+)
 from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.http_checks import api_of
@@ -152,6 +159,12 @@ class LoadedProject:
         sources = [source for source in kafka_sources if source is not None]
         iam = any(source.asks_iam for source in sources)
         return frozenset((*(("kafka",) if sources else ()), *(("msk",) if iam else ())))
+
+    def kind_of(self, task: str) -> str | None:
+        """The `kind` of a task as its file has it; transforms and marts are storage tasks, too."""
+        document = self.documents.get(task)
+        found = document.entries.get("kind") if isinstance(document, MapNode) else None
+        return str(found[1].value) if found and isinstance(found[1], ScalarNode) else None
 
     def where(self, task: str, *path: str | int) -> str:
         """Return `file:line:col` of a path in a task's file."""

@@ -12,8 +12,13 @@ from polynya.server.console import actions as action_pages
 from polynya.server.console import assets
 from polynya.server.console import automations as automation_pages
 from polynya.server.console import clusters as cluster_pages
+from polynya.server.console import datasets as dataset_pages
+from polynya.server.console import errors as error_pages
+from polynya.server.console import events as event_pages
 from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
+from polynya.server.console import sources as source_pages
+from polynya.server.console import tasks as task_pages
 from polynya.server.console.html import problem_page
 from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
@@ -31,6 +36,7 @@ from polynya.server.routes import (
     operations,
     projects,
     queries,
+    records,
     runs,
     streams,
 )
@@ -41,6 +47,7 @@ ROUTERS: Final = (
     access.router,
     projects.router,
     datasets.router,
+    records.router,
     runs.router,
     captures.router,
     streams.router,
@@ -58,6 +65,11 @@ ROUTERS: Final = (
 PAGES: Final = (
     assets.router,
     overview_pages.router,
+    task_pages.router,
+    dataset_pages.router,
+    source_pages.router,
+    event_pages.router,
+    error_pages.router,
     action_pages.router,
     operation_pages.router,
     automation_pages.router,
