@@ -10,6 +10,7 @@ from polynya import __version__
 from polynya.server.console import access as access_pages
 from polynya.server.console import actions as action_pages
 from polynya.server.console import assets
+from polynya.server.console import documents as document_pages
 from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
 from polynya.server.console.html import problem_page
@@ -57,6 +58,7 @@ PAGES: Final = (
     assets.router,
     overview_pages.router,
     action_pages.router,
+    document_pages.router,
     operation_pages.router,
     access_pages.router,
 )

@@ -26,6 +26,10 @@ ENTRIES: Final = (
     Entry("/console", "Overview", "house", Action.VIEW_PROJECT),
     Entry("/console/tasks", "Tasks", "layers", Action.VIEW_PROJECT),
     Entry("/console/datasets", "Datasets", "table-2", Action.VIEW_PROJECT),
+    Entry("/console/query", "Query", "terminal", Action.QUERY_DATA),
+    Entry("/console/lineage", "Lineage", "git-branch", Action.VIEW_LINEAGE),
+    Entry("/console/transforms", "Transforms", "workflow", Action.VIEW_PROJECT),
+    Entry("/console/documents", "Documents", "file-code-2", Action.VIEW_DOCUMENTS),
     Entry("/console/operations", "Operations", "play", Action.VIEW_OPERATIONS),
     Entry("/console/access", "Access", "users", Action.OWN_TOKENS),
 )
