@@ -11,8 +11,10 @@ from polynya.server.console import access as access_pages
 from polynya.server.console import actions as action_pages
 from polynya.server.console import assets
 from polynya.server.console import documents as document_pages
+from polynya.server.console import lineage as lineage_pages
 from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
+from polynya.server.console import query as query_pages
 from polynya.server.console.html import problem_page
 from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
@@ -59,6 +61,8 @@ PAGES: Final = (
     overview_pages.router,
     action_pages.router,
     document_pages.router,
+    lineage_pages.router,
+    query_pages.router,
     operation_pages.router,
     access_pages.router,
 )

@@ -173,9 +173,7 @@ def _first_hidden(text: str) -> int | None:
     return next(shown, None)
 
 
-def _page(
-    request: Request, path: str, found: ProjectDocument | None, text: str
-) -> HTMLResponse:
+def _page(request: Request, path: str, found: ProjectDocument | None, text: str) -> HTMLResponse:
     return render(
         request,
         "document.html",
