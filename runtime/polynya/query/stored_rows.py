@@ -113,6 +113,52 @@ class StoredRows:
         except UNREADABLE as error:
             raise unreadable(error) from error
 
+    def matching(
+        self,
+        columns: Collection[str],
+        partitions: Collection[Partition],
+        values: Mapping[str, pa.Array],
+    ) -> pa.Table:
+        """Columns of the rows of some partitions in which each named column has one of its values.
+
+        Of a file only the named columns are read, and the others of its row groups that have such a
+        row: so the rows of one key cost little also in a large table. Values have the types of
+        their columns. `rows` of the limits counts the rows that were looked through.
+
+        Raises NotEmbeddedError as `batches` does.
+        """
+        names = list(dict.fromkeys([*values, *columns]))
+        known = {column["name"]: column for column in self._columns}
+        wanted, rest = [known[name] for name in values], [known[name] for name in names]
+        condition = _within(partitions)
+        for name, some in values.items():
+            condition = And(condition, In(term=name, values=some.to_pylist()))  # type: ignore[call-arg]
+        tasks = self._files(condition)
+        if self._limits is not None:
+            rows = sum(task.file.record_count for task in tasks)
+            if rows > self._limits.rows:
+                most = f"up to {self._limits.rows:,} are looked through here"
+                raise NotEmbeddedError(f"{rows:,} stored rows may match; {most}")
+        empty = self.schema(names).empty_table()
+        try:
+            deleted = _read_all_delete_files(self._table.io, tasks)
+            found = [
+                part
+                for task in tasks
+                for part in _matching_rows(
+                    self._opened(task, rest), wanted, rest, values, _gone(deleted, task)
+                )
+            ]
+        except UNREADABLE as error:
+            raise unreadable(error) from error
+        return pa.concat_tables([*found, empty], promote_options="permissive").select(names)
+
+    def _opened(self, task: FileScanTask, columns: Sequence[Mapping[str, Any]]) -> TableFile:
+        file = stored_file(self._data_files, task.file.file_path)
+        if not file.reads(columns):
+            raise NotEmbeddedError("columns that have changed since in a way that Spark reads")
+        return file
+
     def _of_files(
         self, chosen: Schema, condition: BooleanExpression, tasks: Iterable[FileScanTask]
     ) -> Batches:
@@ -126,11 +172,7 @@ class StoredRows:
             file = stored_file(self._data_files, task.file.file_path)
             if not file.reads(columns):
                 raise NotEmbeddedError("lists or maps of structs that have changed since")
-            gone = pa.chunked_array(
-                [part for array in deleted.get(task.file.file_path, []) for part in array.chunks],
-                pa.int64(),
-            )
-            for rows in _groups_of(file, columns, gone):
+            for rows in _groups_of(file, columns, _gone(deleted, task)):
                 yield from where_holds(self._table, rows, condition).select(names).to_batches()
 
     @cached_property
@@ -170,6 +212,37 @@ class StoredRows:
             return list(tasks)
         except UNREADABLE as error:
             raise unreadable(error) from error
+
+
+def _gone(deleted: Mapping[str, list[pa.ChunkedArray]], task: FileScanTask) -> pa.ChunkedArray:
+    """The places of the deleted rows of a file."""
+    arrays = deleted.get(task.file.file_path, [])
+    return pa.chunked_array([part for array in arrays for part in array.chunks], pa.int64())
+
+
+def _matching_rows(
+    file: TableFile,
+    wanted: Sequence[Mapping[str, Any]],
+    columns: Sequence[Mapping[str, Any]],
+    values: Mapping[str, pa.Array],
+    deleted: pa.ChunkedArray,
+) -> Iterator[pa.Table]:
+    """Rows of a file that are not deleted and have the values, by row group."""
+    for group, start in zip(file.groups, file.starts, strict=True):
+        keys = file.read(group, wanted)
+        holds = [
+            pc.is_in(keys[name], value_set=some.cast(keys[name].type))
+            for name, some in values.items()
+        ]
+        mask = holds[0]
+        for other in holds[1:]:
+            mask = pc.and_(mask, other)
+        places = pc.indices_nonzero(mask).cast(pa.int64())
+        if len(deleted):
+            gone = pc.is_in(pc.add(places, start), value_set=deleted)
+            places = places.filter(pc.invert(gone))
+        if len(places):
+            yield file.read(group, columns).take(places)
 
 
 def _groups_of(

@@ -10,6 +10,8 @@ from polynya import __version__
 from polynya.server.console import access as access_pages
 from polynya.server.console import actions as action_pages
 from polynya.server.console import assets
+from polynya.server.console import automations as automation_pages
+from polynya.server.console import clusters as cluster_pages
 from polynya.server.console import documents as document_pages
 from polynya.server.console import lineage as lineage_pages
 from polynya.server.console import operations as operation_pages
@@ -32,6 +34,7 @@ from polynya.server.routes import (
     operations,
     projects,
     queries,
+    records,
     runs,
     streams,
 )
@@ -42,6 +45,7 @@ ROUTERS: Final = (
     access.router,
     projects.router,
     datasets.router,
+    records.router,
     runs.router,
     captures.router,
     streams.router,
@@ -64,6 +68,8 @@ PAGES: Final = (
     lineage_pages.router,
     query_pages.router,
     operation_pages.router,
+    automation_pages.router,
+    cluster_pages.router,
     access_pages.router,
 )
 _ABOUT: Final = "Tasks, datasets, documents and queries of one Polynya project."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -99,6 +100,11 @@ def size(value: float | None) -> str:
     return f"{left:,.0f} {_UNITS[unit]}" if unit == 0 else f"{left:,.1f} {_UNITS[unit]}"
 
 
+def pretty(value: Any) -> str:
+    """A value of JSON as text over several lines."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
 @cache
 def _environment() -> Environment:
     made = Environment(
@@ -114,6 +120,7 @@ def _environment() -> Environment:
         "instant": instant,
         "moment": moment,
         "number": number,
+        "pretty": pretty,
         "size": size,
     }
     made.globals |= {"asset": address, "icon": icon, "Action": Action}

@@ -31,5 +31,8 @@ ENTRIES: Final = (
     Entry("/console/transforms", "Transforms", "workflow", Action.VIEW_PROJECT),
     Entry("/console/documents", "Documents", "file-code-2", Action.VIEW_DOCUMENTS),
     Entry("/console/operations", "Operations", "play", Action.VIEW_OPERATIONS),
+    Entry("/console/automations", "Automations", "calendar-clock", Action.VIEW_AUTOMATIONS),
+    Entry("/console/notifications", "Notifications", "bell", Action.VIEW_NOTIFICATIONS),
+    Entry("/console/clusters", "Clusters", "server", Action.VIEW_CLUSTER),
     Entry("/console/access", "Access", "users", Action.OWN_TOKENS),
 )
