@@ -158,6 +158,11 @@ def moments(entries: Sequence[RecordEntryShown]) -> list[RecordMoment]:
     return found
 
 
+def title_of(kind: str) -> str:
+    """What happened, in a word or two."""
+    return _TITLES.get(kind, kind)
+
+
 def as_text(value: Any) -> str | None:
     """A value as text; None for NULL."""
     if value is None or isinstance(value, str):
@@ -169,7 +174,7 @@ def _moment(one: RecordEntryShown, before: RecordEntryShown | None) -> RecordMom
     arrived = one.copied_at or one.applied_at
     return RecordMoment(
         one,
-        _TITLES.get(one.kind, one.kind),
+        title_of(one.kind),
         ClockTime.of(one.source_time),
         ClockTime.of(arrived),
         _seconds(one.source_time, arrived),
