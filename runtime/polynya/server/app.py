@@ -38,6 +38,7 @@ from polynya.server.routes import (
     records,
     runs,
     streams,
+    why,
 )
 from polynya.server.state import ServerState
 
@@ -47,6 +48,7 @@ ROUTERS: Final = (
     projects.router,
     datasets.router,
     records.router,
+    why.router,
     runs.router,
     captures.router,
     streams.router,
