@@ -9,10 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from polynya.cli.flow import compiled, task_of
+from polynya.cli.flow import task_of
 from polynya.cli.main import main
 from polynya.derived.flow import CompiledFlow
 from polynya.derived.schema import DerivedInput
+from polynya.engine.commands import derived_queries
+from polynya.engine.commands.derived_queries import compiled
 from polynya.lake.table.state import CopyState, SourceColumns
 from polynya.model import headers as h
 from polynya.model.errors import PolynyaError
@@ -95,7 +97,7 @@ def test_other_names_are_refused(folder: Path, name: str, message: str) -> None:
 def test_the_command_shows_each_form(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("polynya.cli.flow.derived_inputs", lambda *_: USERS_TABLE)
+    monkeypatch.setattr(derived_queries, "derived_inputs", lambda *_: USERS_TABLE)
 
     def shown(form: str) -> str:
         assert main(["flow", "show", "sales.people", "-o", form, "-p", str(folder)]) == 0

@@ -205,8 +205,8 @@ def _show_steps(context: CommandContext, project: LoadedProject) -> bool:
         if not isinstance(task, DerivedTask):
             continue
         # Start-up time: sqlglot.
-        from polynya.cli.steps import step_plan
         from polynya.derived.plans import FullPlan, TotalsPlan
+        from polynya.engine.commands.derived_queries import step_plan
 
         for dataset in task.datasets:
             name = resolved(task, dataset).relations.current

@@ -152,6 +152,24 @@ class ColumnGraph:
                 pending += [(dataset.name, column.name) for column in dataset.columns]
         return self._only(wanted)
 
+    def near(self, names: Iterable[str], steps: int) -> ColumnGraph:
+        """The datasets that so many steps lead to from some, over reads and columns."""
+        beside: dict[str, set[str]] = {}
+        for use in self.uses():
+            origin, made = use.origin[0], use.made[0]
+            beside.setdefault(made, set()).add(origin)
+            beside.setdefault(origin, set()).add(made)
+        found = set(names)
+        for _ in range(steps):
+            found |= {other for name in found for other in beside.get(name, ())}
+        nodes = {
+            (one.name, column)
+            for one in self.datasets.values()
+            if one.name in found
+            for column in (None, *(column.name for column in one.columns))
+        }
+        return self._only(nodes)
+
     def _only(self, wanted: set[Node]) -> ColumnGraph:
         """The graph of some nodes, without steps from and to others."""
         kept: dict[str, GraphDataset] = {}

@@ -26,6 +26,8 @@ from polynya.model.names import relative_path_problem, shown
 
 #: The folder of a project that holds the texts of queries.
 SQL_FOLDER: Final = "sql"
+#: The folder of a project with queries that people have saved; no task reads them.
+SAVED_FOLDER: Final = "queries"
 #: Settings that a dataset of a storage task has under the same name.
 SAME_SETTINGS: Final = (
     "keys", "history", "delete_mode", "partition_by", "sort_by", "target_file_size",
@@ -34,13 +36,12 @@ SAME_SETTINGS: Final = (
 
 
 def is_query_file(name: str) -> bool:
-    """Whether a file of this name in the folder `sql` holds a query."""
+    """Whether a file of this name holds a query, in a folder of queries."""
     return name.endswith(".sql") and not name.startswith(".")
 
 
-def query_files(directory: Path) -> list[Path]:
-    """The files of queries of a project, in name order; none without the folder."""
-    folder = directory / SQL_FOLDER
+def query_files(folder: Path) -> list[Path]:
+    """The files of queries in a folder, in name order; none without the folder."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if is_query_file(path.name) and path.is_file())

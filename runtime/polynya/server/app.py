@@ -13,10 +13,14 @@ from polynya.server.console import assets
 from polynya.server.console import automations as automation_pages
 from polynya.server.console import clusters as cluster_pages
 from polynya.server.console import datasets as dataset_pages
+from polynya.server.console import documents as document_pages
 from polynya.server.console import errors as error_pages
 from polynya.server.console import events as event_pages
+from polynya.server.console import lineage as lineage_pages
 from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
+from polynya.server.console import query as query_pages
+from polynya.server.console import record as record_pages
 from polynya.server.console import sources as source_pages
 from polynya.server.console import tasks as task_pages
 from polynya.server.console.html import problem_page
@@ -39,6 +43,7 @@ from polynya.server.routes import (
     records,
     runs,
     streams,
+    why,
 )
 from polynya.server.state import ServerState
 
@@ -48,6 +53,7 @@ ROUTERS: Final = (
     projects.router,
     datasets.router,
     records.router,
+    why.router,
     runs.router,
     captures.router,
     streams.router,
@@ -71,6 +77,10 @@ PAGES: Final = (
     event_pages.router,
     error_pages.router,
     action_pages.router,
+    document_pages.router,
+    lineage_pages.router,
+    query_pages.router,
+    record_pages.router,
     operation_pages.router,
     automation_pages.router,
     cluster_pages.router,

@@ -52,7 +52,7 @@ from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.names import relative_path_problem, shown
 from polynya.model.notifications import NOTIFICATION_FOLDER
-from polynya.model.project_derived import SQL_FOLDER, is_query_file, query_files
+from polynya.model.project_derived import SAVED_FOLDER, SQL_FOLDER, is_query_file, query_files
 from polynya.model.project_parts import CONNECTION_FOLDER, certificate_files, is_certificate
 from polynya.model.task_tests import TEST_FOLDER
 from polynya.store.object_store import Content, ObjectInfo, ObjectStore
@@ -132,8 +132,9 @@ def project_files(folder: Path) -> Iterator[str]:
             yield f"{below}/{path.name}"
     for path in certificate_files(folder / CONNECTION_FOLDER):
         yield f"{CONNECTION_FOLDER}/{path.name}"
-    for path in query_files(folder):
-        yield f"{SQL_FOLDER}/{path.name}"
+    for below in (SQL_FOLDER, SAVED_FOLDER):
+        for path in query_files(folder / below):
+            yield f"{below}/{path.name}"
 
 
 def write_to(snapshot: ConfigurationSnapshot, folder: Path) -> None:
@@ -396,7 +397,7 @@ def is_project_file(path: str) -> bool:
         return False
     if folder == CONNECTION_FOLDER and is_certificate(name):
         return True
-    if folder == SQL_FOLDER and is_query_file(name):
+    if folder in {SQL_FOLDER, SAVED_FOLDER} and is_query_file(name):
         return True
     return path in _TOP_FILES or (folder in _FOLDERS and is_document(name))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from pyiceberg.catalog import Catalog
@@ -45,6 +45,24 @@ from polynya.model.types import parse_type
 def project_graph(project: LoadedProject, catalog: Catalog | None) -> ColumnGraph:
     """All columns of a project. `catalog` is None before the first run."""
     return _graph(project, [one.now for one in _read(project, catalog)])
+
+
+def columns_made_of(
+    project: LoadedProject, catalog: Catalog, task: DerivedTask, names: Collection[str]
+) -> ColumnGraph:
+    """The columns of some tables `schema.view` of a transform and of what it reads, and no others.
+
+    So it costs little in a project with thousands of tables.
+    """
+    tasks = tuple(dict.fromkeys((*(one.name for one in task.reads), task.name)))
+    chosen = tuple(one for one in project.tasks if one.name in tasks)
+    part = replace(project, tasks=chosen, mirrors=())
+    wanted = {name.casefold() for name in names}
+
+    def is_wanted(dataset: ResolvedDataset) -> bool:
+        return dataset.relations.current.casefold() in wanted
+
+    return _graph(part, [one.now for one in _read(part, catalog, is_wanted)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +177,12 @@ class _TableRead:
     seen: Mapping[str, str] = field(default_factory=dict)
 
 
-def _read(project: LoadedProject, catalog: Catalog | None) -> list[_TableRead]:
-    entries = [(task, entry) for task in project.tasks for entry in _entries(task, catalog)]
+def _read(
+    project: LoadedProject,
+    catalog: Catalog | None,
+    wanted: Callable[[ResolvedDataset], bool] = lambda _: True,
+) -> list[_TableRead]:
+    entries = [(task, one) for task in project.tasks for one in _entries(task, catalog, wanted)]
     copies = {
         entry.name: inspect.states(entry.table)[0]
         for _, entry in entries
@@ -272,9 +294,11 @@ def source_name(task: StorageTask, dataset: ResolvedDataset) -> str:
     return f"{dataset.landing.folder}/{dataset.landing.source or dataset.landing.glob}"
 
 
-def _entries(task: StorageTask, catalog: Catalog | None) -> Iterator[ProjectTable]:
+def _entries(
+    task: StorageTask, catalog: Catalog | None, wanted: Callable[[ResolvedDataset], bool]
+) -> Iterator[ProjectTable]:
     """The tables of a task: those that it has found, else those that its file declares."""
-    entries = list(tables_of(task, catalog))
+    entries = list(tables_of(task, catalog, wanted))
     found = [entry for entry in entries if not entry.is_ledger]
     if not found and any(entry.is_ledger and entry.table is None for entry in entries):
         found = [ProjectTable(task, resolved(task, one), None) for one in task.datasets]

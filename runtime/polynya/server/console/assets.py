@@ -22,7 +22,7 @@ from polynya.server.access.door import allowed
 _FOLDER: Final = files("polynya.server.console") / "assets"
 #: What each asset is made of; a page loads each kind once.
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "console.css": ("uPlot.min.css", "console.css"),
+    "console.css": ("uPlot.min.css", "console.css", "explain.css"),
     "icon.svg": ("icon.svg",),
     "console.js": ("htmx.min.js", "uPlot.iife.min.js", "dagre.min.js", "console.js"),
 }

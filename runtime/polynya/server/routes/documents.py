@@ -12,7 +12,6 @@ from polynya.model.error_catalogue.server import DOCUMENT_CHANGED
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
-from polynya.server.documents import DocumentChange
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
@@ -42,16 +41,20 @@ class DocumentChanged(BaseModel):
 
 DryRun = Annotated[bool, Query(description="show what the change would do, and write nothing")]
 IfMatch = Annotated[str | None, Header(max_length=200)]
+Folder = Annotated[
+    str | None, Query(max_length=200, description="only documents of this folder, such as `tasks`")
+]
 
 
 @router.get("/documents", dependencies=[allowed(Action.VIEW_DOCUMENTS)])
 def documents(
-    request: Request, limit: Limit = 100, cursor: Cursor = None
+    request: Request, *, folder: Folder = None, limit: Limit = 100, cursor: Cursor = None
 ) -> ListPage[DocumentShown]:
     """The documents of the project by path."""
     found = [
         DocumentShown(path=one.path, etag=one.etag, bytes=len(one.content))
         for one in ServerState.of(request).documents.all()
+        if folder in (None, one.path.rpartition("/")[0])
     ]
     return page(found, lambda one: (one.path, one.path), limit, cursor)
 
@@ -90,9 +93,9 @@ async def put_document(
     if (if_match is None) == (if_none_match != _NEW):
         raise DOCUMENT_CHANGED(path=shown(path))
     content = await request.body()
-    changing = ServerState.of(request).documents.change
-    change = await run_in_threadpool(changing, path, content, if_match, write=not dry_run)
-    return _answer(path, change, written=not dry_run)
+    return await run_in_threadpool(
+        changed_document, request, path, content, if_match, write=not dry_run
+    )
 
 
 @router.delete("/documents/{path:path}", dependencies=[allowed(Action.EDIT_DOCUMENTS)])
@@ -100,19 +103,21 @@ def delete_document(
     request: Request, path: str, if_match: IfMatch = None, *, dry_run: DryRun = False
 ) -> DocumentChanged:
     """Remove a document, with its version as `If-Match`."""
-    documents = ServerState.of(request).documents
-    documents.read(path)
+    ServerState.of(request).documents.read(path)
     if if_match is None:
         raise DOCUMENT_CHANGED(path=shown(path))
-    change = documents.change(path, None, if_match, write=not dry_run)
-    return _answer(path, change, written=not dry_run)
+    return changed_document(request, path, None, if_match, write=not dry_run)
 
 
-def _answer(path: str, change: DocumentChange, *, written: bool) -> DocumentChanged:
+def changed_document(
+    request: Request, path: str, content: bytes | None, version: str | None, *, write: bool
+) -> DocumentChanged:
+    """Change a document, or tell what that would do. Raises as `ProjectDocuments.change`."""
+    change = ServerState.of(request).documents.change(path, content, version, write=write)
     return DocumentChanged(
         path=path,
         etag=change.after and change.after.etag,
         diff=change.diff,
         errors=[one.as_dict() for one in change.errors],
-        written=written,
+        written=write,
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
+from polynya.derived.column_graph import ColumnGraph
 from polynya.engine.commands.lineage import nodes_of, project_graph
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.server.access.actions import Action
@@ -30,12 +31,28 @@ def lineage(
     subject: str,
     *,
     impact: Annotated[bool, Query(description="what uses it, not what it is made of")] = False,
+    steps: Annotated[
+        int | None, Query(ge=1, le=100, description="only datasets so many steps away")
+    ] = None,
 ) -> LineageShown:
     """The lineage of a dataset (`schema.view`) or of a column of it."""
-    project = ServerState.of(request).project()
-    catalog = python_catalog(project.target) if has_tables(project.target) else None
-    graph = project_graph(project, catalog)
+    graph = _graph(request)
     starts = nodes_of(graph, subject)
     chosen = graph.downstream(starts) if impact else graph.upstream(starts)
+    if steps is not None:
+        chosen = chosen.near({name for name, _ in starts}, steps)
     direction = "downstream" if impact else "upstream"
     return LineageShown(subject=subject, direction=direction, datasets=chosen.facts())
+
+
+def _graph(request: Request) -> ColumnGraph:
+    """The graph of the project, made once for each overview: it reads each table."""
+    state = ServerState.of(request)
+    overview = state.overview.newest()
+
+    def made() -> ColumnGraph:
+        project = overview.project or state.project()
+        catalog = python_catalog(project.target) if has_tables(project.target) else None
+        return project_graph(project, catalog)
+
+    return overview.once("lineage", made)

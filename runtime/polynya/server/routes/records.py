@@ -139,13 +139,8 @@ def record(
     state = ServerState.of(request)
     person, document = caller(request)
     project = state.known_project()
-    entry = entry_of(project, name)
     rights = RecordRights.of(person, name, document)
-    if entry is None or "current" not in rights.kinds:
-        # One that does not exist and one that nobody granted are answered alike.
-        if rights.kinds == frozenset(ALL_KINDS):
-            raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")
-        raise NOT_READABLE(where=shown(name), view=shown(name), person=person.name)
+    entry = readable_entry(project, name, rights, person)
     given = given_key(key)
     with one_query(state), reading(project):
         found = followed(entry, given, rights, person)
@@ -230,11 +225,23 @@ class FollowedRecord:
         )
 
 
-def entry_of(project: LoadedProject, name: str) -> ProjectTable | None:
-    """The table of a dataset `schema.view`; None where the project has no such one."""
+def readable_entry(
+    project: LoadedProject, name: str, rights: RecordRights, person: Person
+) -> ProjectTable:
+    """The table of a dataset `schema.view` whose Current view a person may read.
+
+    Raises:
+        ConfigError: POLYNYA-SRV-001, the project has no such one, for who may read all.
+        RefusedError: POLYNYA-ACC-003, it does not exist, or nobody granted it to the person.
+    """
     catalog = python_catalog(project.target) if has_tables(project.target) else None
     entries = inventory(project, catalog, lambda one: one.relations.current == name)
-    return next((one for one in entries if not one.is_ledger), None)
+    entry = next((one for one in entries if not one.is_ledger), None)
+    if entry is not None and "current" in rights.kinds:
+        return entry
+    if rights.kinds == frozenset(ALL_KINDS):
+        raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")
+    raise NOT_READABLE(where=shown(name), view=shown(name), person=person.name)
 
 
 def given_key(key: Sequence[str]) -> dict[str, str]:

@@ -21,6 +21,11 @@
     } else if ((found = at("[data-toggle]"))) {
       const open = document.getElementById(found.dataset.toggle).classList.toggle("open");
       found.setAttribute("aria-expanded", String(open));
+    } else if ((found = at("[data-insert]"))) {
+      const field = document.getElementById(found.dataset.into);
+      const end = field.selectionEnd;
+      field.setRangeText(found.dataset.insert, end - (found.dataset.back || 0), end, "end");
+      field.focus();
     } else if (at("[data-close]")) {
       const dialog = event.target.closest("dialog");
       if (dialog) dialog.close(); else history.back();
@@ -32,6 +37,14 @@
     if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey) return;
     const found = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
     if (found) { event.preventDefault(); found.focus(); }
+  });
+
+  // Where the cursor stands in a text that the server completes.
+  document.addEventListener("input", ({ target }) => {
+    if (target.form?.elements.at) target.form.elements.at.value = target.selectionStart;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.ctrlKey && event.target.closest("[data-run]")) event.target.form.requestSubmit();
   });
 
   document.addEventListener("htmx:after:swap", () => {
@@ -100,7 +113,7 @@
       const longest = Math.max(cut(one.title).length * 7.6, cut(one.says || "").length * 6.3);
       laid.setNode(one.id, { width: Math.max(90, longest + 24), height: one.says ? 46 : 32 });
     }
-    for (const one of edges) laid.setEdge(one.from, one.to);
+    for (const one of edges) laid.setEdge(one.from, one.to, { soft: one.soft });
     dagre.layout(laid);
     const { width, height } = laid.graph();
     const drawn = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": element.closest("figure").querySelector("figcaption").textContent });
@@ -111,7 +124,7 @@
     drawn.append(definitions);
     for (const one of laid.edges()) {
       const points = laid.edge(one).points.map((point) => `${point.x},${point.y}`);
-      drawn.append(svg("path", { class: "edge", d: `M${points.join("L")}`, "marker-end": "url(#arrow)" }));
+      drawn.append(svg("path", { class: laid.edge(one).soft ? "edge soft" : "edge", d: `M${points.join("L")}`, "marker-end": "url(#arrow)" }));
     }
     for (const one of nodes) {
       const { x, y, width: w, height: h } = laid.node(one.id);

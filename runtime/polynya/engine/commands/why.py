@@ -1,0 +1,391 @@
+"""Why a row is so: back through transforms to the events of the tables that they read. No JVM.
+
+Each step reads only the rows that a row was made of (`derived/trace.py`): by their keys where
+nothing is pending, else from the live view. Depth, rows, steps and time are bounded, and what was
+left out is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, In
+
+from polynya.derived.plans import FullPlan
+from polynya.derived.statement import parse
+from polynya.derived.trace import ROW_NUMBER, Rows, TracedInput, trace
+from polynya.engine.commands.derived_queries import (
+    QueryOverInputs,
+    query_over_inputs,
+    step_plan,
+)
+from polynya.engine.commands.lineage import columns_made_of
+from polynya.engine.commands.record import RecordEntry, record_entries
+from polynya.engine.inventory import ProjectTable, inventory
+from polynya.formats.values.arrow_types import arrow_type
+from polynya.lake.fold.shape import Shape
+from polynya.lake.read.inspect import shape as shape_of_table
+from polynya.model.config.access import ViewKind
+from polynya.model.config.derived import DerivedTask
+from polynya.model.errors import PolynyaError
+from polynya.model.headers import Partition
+from polynya.model.loader import LoadedProject
+from polynya.model.promotion import storage_type
+from polynya.model.types import BIGINT, DataType
+from polynya.query.embedded import STATEMENT_LIMITS, EmbeddedView, answer_here
+from polynya.query.live_rows import Live, LiveRows
+from polynya.query.record_rows import RECORD_LIMITS, record_rows, truncates
+from polynya.query.stored_rows import RowLimits, StoredRows
+from polynya.query.translate import NotEmbeddedError
+from polynya.store.clock import Clock
+
+#: Rows of an input that are looked at to find those that made a row.
+_MOST_CANDIDATES: Final = 10_000
+
+WhyKind: TypeAlias = Literal["transform", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyLimits:
+    """How far a row is followed: steps back, rows of each input, rows in all, and seconds."""
+
+    depth: int = 4
+    rows: int = 3
+    nodes: int = 60
+    seconds: float = 10.0
+
+
+@dataclass(slots=True)
+class WhyRow:
+    """A row of a dataset, and what it was made of.
+
+    Attributes:
+        entry: of a row that a table keeps: the event and version that it is now.
+        sql: of a transform: its query; `computed`: how its steps are restricted, or why they are
+            not.
+        origins: of a transform: what its columns are made of, by column.
+        left_out: why it is not followed further.
+    """
+
+    dataset: str
+    task: str
+    kind: WhyKind
+    key: Mapping[str, Any]
+    values: Mapping[str, Any]
+    types: Mapping[str, pa.DataType]
+    table: ProjectTable
+    entry: RecordEntry | None = None
+    sql: str | None = None
+    computed: str | None = None
+    origins: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    inputs: list[WhyInput] = field(default_factory=list)
+    left_out: str | None = None
+
+    @property
+    def key_arrays(self) -> dict[str, pa.Array]:
+        """The key in the types of its columns."""
+        return {name: pa.array([value], self.types[name]) for name, value in self.key.items()}
+
+
+@dataclass(slots=True)
+class WhyInput:
+    """What a row was made of in one input; `rows` are the first of `count`, if that is known."""
+
+    dataset: str
+    by: tuple[str, ...]
+    exact: bool
+    reason: str | None
+    count: int | None
+    rows: list[WhyRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _QueryFacts:
+    """What is the same for all rows of a transform: its query, how it is computed, its columns."""
+
+    over: QueryOverInputs | None
+    sql: str | None
+    computed: str | None
+    origins: Mapping[str, Sequence[str]]
+
+
+#: Why rows of a view of a dataset may not be read by some of its columns; None where they may.
+MayRead: TypeAlias = Callable[[str, Sequence[str], ViewKind], str | None]
+
+
+@dataclass(slots=True)
+class WhyFollower:
+    """Follows rows of a project. `may_read` are the rights of the viewer."""
+
+    project: LoadedProject
+    catalog: Catalog
+    clock: Clock
+    may_read: MayRead
+    limits: WhyLimits = WhyLimits()
+    _tables: dict[str, ProjectTable | None] = field(default_factory=dict)
+    _queries: dict[str, _QueryFacts] = field(default_factory=dict)
+    _nodes: int = 0
+    _until: float = 0.0
+
+    def follow(self, entry: ProjectTable, values: Mapping[str, Any]) -> WhyRow:
+        """A row of a dataset with all its values, and what it was made of."""
+        self._until = self.clock.monotonic() + self.limits.seconds
+        return self._row(entry, values, 0)
+
+    def _row(self, entry: ProjectTable, values: Mapping[str, Any], depth: int) -> WhyRow:
+        self._nodes += 1
+        assert entry.table is not None, "rows were read of it"
+        shape = shape_of_table(entry.table, entry.dataset)
+        row = WhyRow(
+            dataset=entry.name,
+            task=entry.task.name,
+            kind="transform" if isinstance(entry.task, DerivedTask) else "table",
+            key={name: values.get(name) for name in shape.keys},
+            values=values,
+            types={
+                name: arrow_type(storage_type(kind))
+                for name, kind in shape.columns.items()
+                if name not in shape.hidden
+            },
+            table=entry,
+        )
+        if shape.keys:
+            row.entry, row.left_out = self._entry(entry, shape, row.key)
+        if isinstance(entry.task, DerivedTask):
+            self._made_of(row, entry.task, depth)
+        return row
+
+    def _entry(
+        self, entry: ProjectTable, shape: Shape, key: Mapping[str, Any]
+    ) -> tuple[RecordEntry | None, str | None]:
+        assert entry.table is not None, "rows were read of it"
+        values = {name: _array([value], shape.columns[name]) for name, value in key.items()}
+        try:
+            rows = record_rows(entry.table, shape, values).to_pylist()
+            cleared = [] if shape.append_only else truncates(entry.table).to_pylist()
+        except NotEmbeddedError as error:
+            return None, str(error)
+        entries = record_entries(rows, cleared, appends=shape.append_only)
+        return (entries[-1] if entries else None), None
+
+    def _made_of(self, row: WhyRow, task: DerivedTask, depth: int) -> None:
+        name = row.table.dataset.name
+        if row.dataset not in self._queries:
+            self._queries[row.dataset] = self._facts(task, name, row.dataset)
+        facts = self._queries[row.dataset]
+        row.sql, row.computed, row.origins = facts.sql, facts.computed, facts.origins
+        over = facts.over
+        if over is None:
+            row.left_out = "an input of its query has no columns yet, or the query is wrong"
+            return
+        if depth >= self.limits.depth:
+            row.left_out = f"only {self.limits.depth} steps are followed"
+            return
+        try:
+            statement = parse(over.query.text, over.inputs, name)
+        except PolynyaError as error:
+            row.left_out = f"its query is not analysed: {error.message}"
+            return
+        readers = {called: self._reader(one.name) for called, one in over.inputs.items()}
+
+        def read(called: str, values: Mapping[str, Sequence[Any]]) -> Rows | str:
+            if self.clock.monotonic() > self._until:
+                return f"the {self.limits.seconds:g} s were over"
+            reader = readers[called]
+            return reader if isinstance(reader, str) else reader.rows(values)
+
+        def evaluate(text: str, tables: Mapping[str, tuple[str, Rows]]) -> Rows | None:
+            known = {
+                name: reader for name, reader in readers.items() if not isinstance(reader, str)
+            }
+            return _evaluated(text, {t: (known[n], rows) for t, (n, rows) in tables.items()})
+
+        for traced in trace(statement, row.values, read, evaluate):
+            reader = readers[traced.name]
+            row.inputs.append(self._input(over.inputs[traced.name].name, traced, reader, depth))
+
+    def _input(
+        self, dataset: str, traced: TracedInput, reader: _InputReader | str, depth: int
+    ) -> WhyInput:
+        rows = traced.rows
+        made = WhyInput(
+            dataset, traced.by, traced.exact, traced.reason, None if rows is None else len(rows)
+        )
+        for found in list(rows or ())[: self.limits.rows]:
+            assert not isinstance(reader, str), "it has read rows"
+            if self._nodes >= self.limits.nodes or self.clock.monotonic() > self._until:
+                made.reason = made.reason or "the limits of rows or time were reached"
+                break
+            made.rows.append(self._row(reader.entry, reader.whole(found), depth + 1))
+        return made
+
+    def _facts(self, task: DerivedTask, name: str, called: str) -> _QueryFacts:
+        """What is the same for each row of a transform's table."""
+        over = query_over_inputs(self.project, task, name)
+        plan = step_plan(self.project, task, name, over)
+        computed = None
+        if isinstance(plan, FullPlan):
+            computed = f"each step computes the whole query: {plan.reason}"
+        elif plan is not None:
+            columns = ", ".join(plan.columns)
+            computed = f"a step computes the rows that changes concern, by {columns}"
+        names = [called, *(one.name for one in over.inputs.values())] if over is not None else []
+        graph = columns_made_of(self.project, self.catalog, task, names)
+        made = graph.datasets.get(called)
+        origins = {
+            one.name: [
+                origin if column is None else f"{origin}.{column}"
+                for origin, column in one.origins.inputs
+            ]
+            for one in (made.columns if made is not None else ())
+        }
+        text = over.query.text if over is not None else task.query_of(name).text
+        return _QueryFacts(over, text or None, computed, origins)
+
+    def _reader(self, name: str) -> _InputReader | str:
+        """What reads an input `schema.view`; else why it is not read."""
+        entry = self._entry_of(name)
+        if entry is None:
+            return "others maintain it, or the catalog has no table of it"
+        if entry.table is None:
+            return "nothing was copied to it yet"
+        is_history = name.casefold() != entry.name.casefold()
+        relations = entry.dataset.relations
+        view = relations.history_view if is_history else relations.view
+        live = Live(view, entry.dataset, shape_of_table(entry.table, entry.dataset), entry.table)
+        return _InputReader(entry, live, self.may_read)
+
+    def _entry_of(self, name: str) -> ProjectTable | None:
+        if name not in self._tables:
+            wanted = name.casefold()
+            found = inventory(
+                self.project,
+                self.catalog,
+                lambda one: (
+                    wanted
+                    in {
+                        one.relations.current.casefold(),
+                        f"{one.relations.schema}.{one.relations.history_view}".casefold(),
+                    }
+                ),
+            )
+            self._tables[name] = next((one for one in found if not one.is_ledger), None)
+        return self._tables[name]
+
+
+@dataclass(slots=True)
+class _InputReader:
+    """Reads rows of one input by values of its columns, and numbers them."""
+
+    entry: ProjectTable
+    live: Live
+    may_read: MayRead
+    _numbers: dict[str, int] = field(default_factory=dict)
+    _whole: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, DataType]:
+        """Names, in small letters, and types of its columns."""
+        return {name.lower(): kind for name, kind in (self.live.columns or {}).items()}
+
+    def whole(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A row under the names of its columns as they are written."""
+        return self._whole[row[ROW_NUMBER]]
+
+    def rows(self, values: Mapping[str, Sequence[Any]]) -> Rows | str:
+        """The rows whose columns have these values; else why they are not read."""
+        data = {name.lower(): name for name in self.live.shape.columns}
+        given = {data[name]: list(some) for name, some in values.items() if name in data}
+        if not given:
+            return "no column of the table leads to its rows"
+        is_history = self.live.view != self.live.dataset.relations.view
+        kind: ViewKind = "history" if is_history else "current"
+        refused = self.may_read(self.entry.name, list(given), kind)
+        if refused is not None:
+            return refused
+        try:
+            found = self._found(given)
+        except NotEmbeddedError as error:
+            return str(error)
+        if len(found) > _MOST_CANDIDATES:
+            return f"more than {_MOST_CANDIDATES:,} rows may have made it"
+        return [self._numbered(row) for row in found]
+
+    def _found(self, given: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+        live, shape = self.live, self.live.shape
+        names = list(live.columns or {})
+        stored = StoredRows(live.table, RECORD_LIMITS)
+        is_plain = (
+            live.view == live.dataset.relations.view
+            and not (shape.soft_delete or shape.holds_deletes or shape.bridged)
+            and shape.expired is None
+            and all(name in shape.columns for name in names)
+        )
+        if is_plain and not stored.count({Partition.CHANGES}):
+            arrays = {name: _array(some, shape.columns[name]) for name, some in given.items()}
+            return stored.matching(names, {Partition.CURRENT}, arrays).to_pylist()
+        where: BooleanExpression = AlwaysTrue()
+        for name, some in given.items():
+            where = And(where, In(term=name, values=some))  # type: ignore[call-arg]
+        return LiveRows(live, where=where, limits=STATEMENT_LIMITS).table().to_pylist()
+
+    def _numbered(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        number = self._numbers.setdefault(repr(row), len(self._numbers))
+        self._whole[number] = row
+        return {**{name.lower(): value for name, value in row.items()}, ROW_NUMBER: number}
+
+
+@dataclass(frozen=True, slots=True)
+class _TracedRows:
+    """Rows that were found, as a table of a statement."""
+
+    name: str
+    types: Mapping[str, DataType]
+    found: Rows
+
+    @property
+    def columns(self) -> Mapping[str, DataType]:
+        """Those of the input, and the number of a row."""
+        return {**self.types, ROW_NUMBER: BIGINT}
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The number of a row."""
+        return (ROW_NUMBER,)
+
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+        """Some columns of the rows."""
+        del limits
+        kinds = self.columns
+        return pa.table(
+            {
+                name: pa.array([row.get(name) for row in self.found], arrow_type(kinds[name]))
+                for name in columns
+            }
+        )
+
+
+def _evaluated(text: str, tables: Mapping[str, tuple[_InputReader, Rows]]) -> Rows | None:
+    """The rows of a statement over rows that were found; None where only Spark can tell."""
+    views = {
+        name: _TracedRows(name, reader.columns, rows) for name, (reader, rows) in tables.items()
+    }
+    find: Callable[[str], EmbeddedView] = partial(_view, views)
+    try:
+        _, batches = answer_here(text, find, limit=None, limits=STATEMENT_LIMITS)
+    except (NotEmbeddedError, pa.ArrowException):
+        return None
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def _view(views: Mapping[str, EmbeddedView], name: str) -> EmbeddedView:
+    return views[name.rpartition(".")[2]]
+
+
+def _array(values: Sequence[Any], kind: DataType) -> pa.Array:
+    return pa.array(list(values), arrow_type(storage_type(kind)))
