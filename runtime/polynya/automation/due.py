@@ -14,12 +14,14 @@ from typing import Final
 
 from polynya.model.automations import LoadedAutomation
 from polynya.model.config.automation import (
+    ApiTrigger,
     Automation,
     FileTrigger,
     OverdueTrigger,
     ScheduleTrigger,
     TaskTrigger,
     Trigger,
+    WebhookTrigger,
 )
 from polynya.model.config.fields import format_duration
 from polynya.model.config.schedule import Recurrence, ZonedCron
@@ -69,10 +71,11 @@ class TriggerMemory:
 
 @dataclass(frozen=True, slots=True)
 class DueMoment:
-    """One run that is due: its moment in UTC, and why."""
+    """One run that is due: its moment in UTC, and why; `run` is its id, if somebody was told it."""
 
     at: datetime
     why: str
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ def decide(
     memory: Mapping[str, TriggerMemory],
     facts: TriggerFacts,
     now: datetime,
+    call: DueMoment | None = None,
 ) -> DueDecision:
     """Which runs of an automation are due.
 
@@ -103,6 +107,7 @@ def decide(
         memory: of its triggers, by `key_of`.
         facts: of the tasks and globs that its triggers name.
         now: this moment, with its zone.
+        call: a call from outside that was taken, if there is one.
     """
     settings = automation.settings
     due: list[DueMoment] = []
@@ -122,7 +127,16 @@ def decide(
                 after[key], found = _of_overdue(trigger, known, facts, now)
             case FileTrigger():
                 after[key], found = _of_files(trigger, known, facts, now)
+            case WebhookTrigger() | ApiTrigger():
+                # What they have used is kept with the calls: `automation/calls.py`.
+                found = []
         due += found
+    if call is not None:
+        if settings.missed == "skip" and now - call.at > ON_TIME:
+            why = f"{call.why}, but nothing looked in time"
+            left_out.append(DueMoment(call.at, why, call.run))
+        else:
+            due.append(call)
     return DueDecision(tuple(sorted(due, key=lambda one: one.at)), after, tuple(left_out))
 
 

@@ -152,9 +152,13 @@ class AutomationRunner:
             nonlocal begun, left_out
             begun, left_out = None, ()
             state = self._without_dead(settings.name, state, now)
-            decision = decide(automation, state.memory, facts, now)
-            state = state.model_copy(update={"memory": dict(decision.memory)})
+            call = state.call
+            decision = decide(automation, state.memory, facts, now, call)
+            state = state.model_copy(update={"memory": dict(decision.memory), "call": None})
             if state.paused is not None or not settings.enabled:
+                if call is not None:
+                    why = f"{call.why}, but the automation was paused before it began"
+                    left_out = (DueMoment(call.at, why, call.run),)
                 return state
             state, left_out = _with_due(settings, state, decision)
             if state.running is None and state.waiting:
@@ -191,7 +195,7 @@ class AutomationRunner:
 
     def _run_of(self, due: DueMoment, now: datetime) -> RunningRun:
         return RunningRun(
-            id=run_id(now), due=due.at, why=due.why, by=self._by, started=now, alive=now
+            id=due.run or run_id(now), due=due.at, why=due.why, by=self._by, started=now, alive=now
         )
 
     def _without_dead(self, name: str, state: AutomationState, now: datetime) -> AutomationState:
@@ -207,8 +211,9 @@ class AutomationRunner:
         return state.model_copy(update={"running": None, "cancel": False, "last": last})
 
     def _log_left_out(self, name: str, moment: DueMoment, now: datetime) -> None:
+        id_ = moment.run or f"{run_id(moment.at)}-left-out"
         log = RunLog(
-            id=f"{run_id(moment.at)}-left-out", automation=name, due=moment.at, why=moment.why,
+            id=id_, automation=name, due=moment.at, why=moment.why,
             by=self._by, started=now, ended=now, state="left_out",
         )  # fmt: skip
         self._store.log(log)
@@ -301,12 +306,19 @@ def _with_due(
     if not due:
         return state, left_out
     if settings.missed == "all":
-        waiting = (*state.waiting, *due)[-settings.missed_limit :]
-        return state.model_copy(update={"waiting": waiting}), left_out
-    # What several triggers want at the same time is one run.
-    due = (DueMoment(due[-1].at, "; ".join(dict.fromkeys(one.why for one in due))),)
+        waiting = (*state.waiting, *due)
+        kept = waiting[-settings.missed_limit :]
+        over = tuple(
+            DueMoment(one.at, f"{one.why}, but `missed_limit` runs waited after it", one.run)
+            for one in waiting[: len(waiting) - len(kept)]
+        )
+        return state.model_copy(update={"waiting": kept}), (*left_out, *over)
+    # What several triggers want at the same time is one run, which keeps the id of a call.
+    run = next((one.run for one in (*state.waiting, *due) if one.run), "")
+    due = (DueMoment(due[-1].at, "; ".join(dict.fromkeys(one.why for one in due)), run),)
     if state.running is not None and settings.overlap == "skip":
-        return state, (*left_out, DueMoment(due[0].at, f"{due[0].why}, but a run was under way"))
+        why = f"{due[0].why}, but a run was under way"
+        return state, (*left_out, DueMoment(due[0].at, why, run))
     cancel = state.cancel or (state.running is not None and settings.overlap == "cancel")
     return state.model_copy(update={"waiting": due, "cancel": cancel}), left_out
 
