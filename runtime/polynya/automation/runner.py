@@ -233,7 +233,9 @@ class AutomationRunner:
             if watch.lost:
                 # Another process has closed the run; its log is the true one.
                 return self._store.run(name, run.id) or log
-        log = self._closed(log, failures, stopped=watch.stopped)
+        # A stop after the last step has kept nothing from being done.
+        stopped = any(step.state == "cancelled" for step in log.steps)
+        log = self._closed(log, failures, stopped=stopped)
         self._store.log(log)
 
         def end(state: AutomationState) -> AutomationState | None:
