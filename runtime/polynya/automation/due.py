@@ -50,9 +50,12 @@ class TaskEnds:
 
 @dataclass(frozen=True, slots=True)
 class TriggerFacts:
-    """What triggers depend on: ends of tasks by name, and versions of files by glob and path."""
+    """What triggers depend on: ends of tasks by name, and versions of files by glob and path.
 
-    tasks: Mapping[str, TaskEnds] = field(default_factory=dict)
+    Where tasks run all the time they have no ends: None, and what waits for them starts nothing.
+    """
+
+    tasks: Mapping[str, TaskEnds] | None = field(default_factory=dict)
     files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -121,10 +124,14 @@ def decide(
                 clock = automation.clocks[index]
                 after[key], found, lost = _of_schedule(settings, trigger, clock, known, now)
                 left_out += lost
+            case TaskTrigger() | OverdueTrigger() if facts.tasks is None:
+                found = []
+                if known is not None:
+                    after[key] = known
             case TaskTrigger():
-                after[key], found = _of_tasks(trigger, known, facts, now)
+                after[key], found = _of_tasks(trigger, known, facts.tasks or {}, now)
             case OverdueTrigger():
-                after[key], found = _of_overdue(trigger, known, facts, now)
+                after[key], found = _of_overdue(trigger, known, facts.tasks or {}, now)
             case FileTrigger():
                 after[key], found = _of_files(trigger, known, facts, now)
             case WebhookTrigger() | ApiTrigger():
@@ -190,9 +197,12 @@ def _of_schedule(
 
 
 def _of_tasks(
-    trigger: TaskTrigger, known: TriggerMemory | None, facts: TriggerFacts, now: datetime
+    trigger: TaskTrigger,
+    known: TriggerMemory | None,
+    tasks: Mapping[str, TaskEnds],
+    now: datetime,
 ) -> tuple[TriggerMemory, list[DueMoment]]:
-    ends = {task: facts.tasks.get(task, TaskEnds()).last(trigger.result) for task in trigger.after}
+    ends = {task: tasks.get(task, TaskEnds()).last(trigger.result) for task in trigger.after}
     texts = {task: end.isoformat() for task, end in ends.items() if end is not None}
     if known is None:
         return TriggerMemory(used=texts), []
@@ -206,10 +216,13 @@ def _of_tasks(
 
 
 def _of_overdue(
-    trigger: OverdueTrigger, known: TriggerMemory | None, facts: TriggerFacts, now: datetime
+    trigger: OverdueTrigger,
+    known: TriggerMemory | None,
+    tasks: Mapping[str, TaskEnds],
+    now: datetime,
 ) -> tuple[TriggerMemory, list[DueMoment]]:
     first = known or TriggerMemory(seen=now.astimezone(UTC))
-    ended = facts.tasks.get(trigger.overdue, TaskEnds()).success
+    ended = tasks.get(trigger.overdue, TaskEnds()).success
     # One that never ended well is overdue from the first look on.
     since = ended or first.seen
     if since is None or now - since <= trigger.longer_than:

@@ -37,6 +37,7 @@ name: checks
 triggers:
   - {schedule: "* * * * *", time_zone: UTC}
   - {webhook: deploys, secret: "${env:HOOK_SECRET}"}
+overlap: queue
 actions: [{validate: true}, {verify: all}]
 """
 SECRET = "of-the-hooks-0123456789"

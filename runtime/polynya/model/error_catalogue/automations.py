@@ -141,3 +141,13 @@ WEBHOOK_SECRET_UNUSABLE: Final = ErrorEntry(
     page="The server reads the secret when a call comes. Without a secret that is long enough "
     "anybody could sign.",
 )
+ACTION_NOT_IN_AGENT: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-AUT-015",
+    title="an action cannot run in an agent",
+    message="the action cannot run in an agent: {reason}",
+    state="nothing was changed by the action",
+    fix="take it out of the automation, or run the automation by `polynya run` elsewhere",
+    page="An agent owns its tables and keeps no files. In a cluster whose nodes share work, a "
+    "`reload` is asked of the owners of the tables; an agent that is alone takes no such requests.",
+)
