@@ -28,6 +28,7 @@ from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
     access,
     actions,
+    automation_calls,
     automations,
     captures,
     clusters,
@@ -63,6 +64,7 @@ ROUTERS: Final = (
     metrics.router,
     queries.router,
     actions.router,
+    automation_calls.router,
     automations.router,
     notifications.router,
     operations.router,
