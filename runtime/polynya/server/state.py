@@ -16,11 +16,9 @@ from polynya.server.clusters import ClusterWatch
 from polynya.server.documents import ProjectDocuments
 from polynya.server.overview import Overview, OverviewKeeper
 from polynya.server.sources import SourceWatch
+from polynya.server.running_queries import RunningQueries
 from polynya.store.clock import Clock
 from polynya.store.configuration import FolderSource
-
-#: Queries that run at a time: each takes all processors for as long as it needs.
-MOST_QUERIES = 4
 
 
 @dataclass
@@ -33,9 +31,6 @@ class ServerState:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     #: With the identity of the files that it is of.
     _catalog: tuple[str, ServedCatalog] | None = None
-    queries: threading.BoundedSemaphore = field(
-        default_factory=lambda: threading.BoundedSemaphore(MOST_QUERIES)
-    )
 
     @classmethod
     def of(cls, request: Request) -> ServerState:
@@ -83,6 +78,11 @@ class ServerState:
             if self._catalog is None or self._catalog[0] != identity:
                 self._catalog = identity, ServedCatalog(self.project())
             return self._catalog[1]
+
+    @cached_property
+    def queries(self) -> RunningQueries:
+        """The queries that run."""
+        return RunningQueries(self.clock)
 
     @cached_property
     def documents(self) -> ProjectDocuments:
