@@ -361,7 +361,7 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {
 }  # fmt: skip
 
 
-def _is_right(sql: str, *, starts: int = 4, **edits: Any) -> bool:
+def _is_right(sql: str, *, starts: int = 12, **edits: Any) -> bool:
     try:
         for start in range(starts):
             follow(sql, histories(Random(start), 8), TABLES, Counts(), **edits)
