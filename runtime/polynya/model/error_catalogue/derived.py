@@ -75,7 +75,8 @@ QUERY_INPUT_UNKNOWN: Final = ErrorEntry(
     state=_RESULT_KEPT,
     page="A query names the tables of the tasks in `from` as other queries do: `schema.table`, or "
     "`table` where only one of them has this name; `table__history` is the History view of a table "
-    "that keeps history. Changes views, and views of stored rows, are not among its inputs.",
+    "that keeps history. Views of Changes are not among its inputs, since their rows go when they "
+    "are applied or expire, nor are views of stored rows, which show the state of the last apply.",
 )
 COLUMN_CHANGED_TYPE: Final = ErrorEntry(
     OperationError,
