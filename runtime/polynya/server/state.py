@@ -15,8 +15,8 @@ from polynya.model.loader import LoadedProject, load_project
 from polynya.server.clusters import ClusterWatch
 from polynya.server.documents import ProjectDocuments
 from polynya.server.overview import Overview, OverviewKeeper
-from polynya.server.sources import SourceWatch
 from polynya.server.running_queries import RunningQueries
+from polynya.server.sources import SourceWatch
 from polynya.store.clock import Clock
 from polynya.store.configuration import FolderSource
 
