@@ -243,7 +243,8 @@ QUESTIONS: Final[Mapping[str, tuple[str, str]]] = {
         ),
         (
             "SELECT s.s_city, "
-            "date_diff('day', f.ss_sold_at::DATE, r.sr_returned_at::DATE) AS days, count(*) FROM retail.store_sales f LEFT JOIN retail.store_returns r "
+            "date_diff('day', f.ss_sold_at::DATE, r.sr_returned_at::DATE) AS days, count(*) "
+            "FROM retail.store_sales f LEFT JOIN retail.store_returns r "
             "ON r.sr_ticket = f.ss_ticket AND r.sr_item_sk = f.ss_item_sk "
             "LEFT JOIN retail.store s ON s.s_store_sk = f.ss_store_sk GROUP BY ALL"
         ),

@@ -14,9 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from polynya.automation.commands import ChildCommands, Commands
+from polynya.automation.commands import ChildCommands, Commands, Surroundings
 from polynya.automation.outlook import next_moments
-from polynya.automation.runner import AutomationRunner, Surroundings
+from polynya.automation.runner import AutomationRunner
 from polynya.automation.state import AutomationState, AutomationStore, RunLog
 from polynya.engine.errors import as_polynya
 from polynya.model.automations import LoadedAutomation, load_automations
@@ -99,8 +99,8 @@ class ClusterAutomations:
             automations, runner = [], None
         with self._lock:
             self._automations, self._runner = tuple(automations), runner
-        for error in errors:
-            self._failed(error.where or project.project.name, error)
+        for wrong in errors:
+            self._failed(wrong.where or project.project.name, wrong)
         for one in automations:
             for trigger in one.settings.triggers:
                 if isinstance(trigger, TaskTrigger | OverdueTrigger):

@@ -67,8 +67,13 @@ class ServerState:
 
         Such a route is a coroutine: a thread for each request would take longer than its answer.
         """
-        overview = self.overview.known() or await run_in_threadpool(self.overview.newest)
-        return overview, overview.project or await run_in_threadpool(self.project)
+        overview = self.overview.known()
+        if overview is None:
+            overview = await run_in_threadpool(self.overview.newest)
+        project = overview.project
+        if project is None:
+            project = await run_in_threadpool(self.project)
+        return overview, project
 
     @property
     def catalog(self) -> ServedCatalog:

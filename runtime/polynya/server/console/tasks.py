@@ -14,12 +14,12 @@ from polynya.server.access.door import allowed
 from polynya.server.console.buttons import of_task, offered
 from polynya.server.console.html import may, render
 from polynya.server.health import HealthWord
-from polynya.server.pages import Cursor
+from polynya.server.pages import Cursor, ListPage
 from polynya.server.routes import datasets as datasets_api
 from polynya.server.routes import documents as documents_api
 from polynya.server.routes import operations as operations_api
 from polynya.server.routes import projects as projects_api
-from polynya.server.routes.datasets import DatasetOrder
+from polynya.server.routes.datasets import DatasetOrder, DatasetShown
 from polynya.server.routes.projects import TaskShown
 
 router = APIRouter()
@@ -86,7 +86,7 @@ async def operations(request: Request, name: str) -> HTMLResponse:
     )
 
 
-def _named(datasets: datasets_api.ListPage[datasets_api.DatasetShown]) -> list[str]:
+def _named(datasets: ListPage[DatasetShown]) -> list[str]:
     return [one.name for one in datasets.items] if datasets.total <= _MOST_NAMED else []
 
 

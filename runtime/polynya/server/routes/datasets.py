@@ -29,7 +29,7 @@ from polynya.server.access.door import allowed
 from polynya.server.health import HealthPart, HealthWord
 from polynya.server.overview import DatasetOverview
 from polynya.server.pages import Cursor, Limit, ListPage, page
-from polynya.server.routes.queries import QueryAnswered, QueryAsked, query
+from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["datasets"])
@@ -354,7 +354,7 @@ def rows(
         "changes": relations.changes_view,
     }
     sql = f"SELECT * FROM {quote_path(relations.schema, views[view])}"
-    return query(request, QueryAsked(sql=sql, limit=limit))
+    return answered(request, QueryAsked(sql=sql, limit=limit))
 
 
 def table_of(request: Request, name: str) -> ProjectTable:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -124,24 +125,8 @@ async def query(
     `Accept` chooses JSON, CSV or a stream of Arrow. A client that closes its connection cancels.
     """
     form = _form(accept)
-    state = ServerState.of(request)
-    person, document = caller(request)
-    statement = _statement(asked.sql)
-    limits = QueryLimits(asked.seconds, asked.megabytes)
-    with state.queries.running(
-        person.name, asked.sql, limits, name=asked.id, is_shared=document is not None
-    ) as running:
-        work = partial(
-            _answered,
-            state,
-            statement,
-            running,
-            person=person,
-            document=document,
-            form=form,
-            limit=asked.limit,
-        )
-        return await _unless_closed(request, running, work)
+    with _begun(request, asked) as (running, question):
+        return await _unless_closed(request, running, partial(question.response, running, form))
 
 
 async def _unless_closed(
@@ -169,38 +154,72 @@ async def _closed(request: Request) -> None:
         pass
 
 
-def _answered(
-    state: ServerState,
-    statement: Statement,
-    running: RunningQuery,
-    *,
-    person: Person,
-    document: AccessDocument | None,
-    form: AnswerForm,
-    limit: int,
-) -> Response:
-    with running.stop.running():
-        project = state.project()
-        guarded = _guarded(project, person, document)
-        answers = Answers(project, _no_spark, engine=QueryEngine.EMBEDDED, guarded=guarded)
-        most = min(limit, _MOST_JSON_ROWS) if form is AnswerForm.JSON else limit
-        with reading(project, statement.text):
-            answer = answers.answer(statement, limit=most + 1)
-            batches, more = _cut(answer.batches, most)
-        cut = Answer(answer.schema, iter(batches))
+def answered(request: Request, asked: QueryAsked) -> QueryAnswered:
+    """The rows of a statement for routes that show rows; it keeps a thread until it ends."""
+    with _begun(request, asked) as (running, question):
+        return question.rows(running)
+
+
+def exported(request: Request, asked: QueryAsked, form: AnswerForm) -> Response:
+    """The answer of a statement in a form; it keeps a thread until it ends."""
+    with _begun(request, asked) as (running, question):
+        return question.response(running, form)
+
+
+@contextmanager
+def _begun(request: Request, asked: QueryAsked) -> Iterator[tuple[RunningQuery, _Question]]:
+    state = ServerState.of(request)
+    person, document = caller(request)
+    question = _Question(state, _statement(asked.sql), person, document, asked.limit)
+    limits = QueryLimits(asked.seconds, asked.megabytes)
+    with state.queries.running(
+        person.name, asked.sql, limits, name=asked.id, is_shared=document is not None
+    ) as running:
+        yield running, question
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A statement of a person; each method runs it once."""
+
+    state: ServerState
+    statement: Statement
+    person: Person
+    document: AccessDocument | None
+    limit: int
+
+    def rows(self, running: RunningQuery) -> QueryAnswered:
+        """Its rows as values of JSON."""
+        with running.stop.running():
+            cut, more = self._answer(min(self.limit, _MOST_JSON_ROWS))
+            columns = {one.name: str(one.type) for one in cut.schema}
+            found = list(chain.from_iterable(map(json_rows, cut.batches)))
+        return QueryAnswered(columns=columns, rows=found, more=more)
+
+    def response(self, running: RunningQuery, form: AnswerForm) -> Response:
+        """Its rows as an answer in a form."""
         if form is AnswerForm.JSON:
-            columns = {one.name: str(one.type) for one in answer.schema}
-            rows = list(chain.from_iterable(map(json_rows, cut.batches)))
-            made = QueryAnswered(columns=columns, rows=rows, more=more)
-            return Response(made.model_dump_json(), media_type=form)
-        parts = arrow_parts if form is AnswerForm.ARROW else csv_parts
-        headers = {_MORE: "true" if more else "false"}
-        return Response(b"".join(parts(cut)), 200, headers, media_type=form)
+            return Response(self.rows(running).model_dump_json(), media_type=form)
+        with running.stop.running():
+            cut, more = self._answer(self.limit)
+            parts = arrow_parts if form is AnswerForm.ARROW else csv_parts
+            content = b"".join(parts(cut))
+        return Response(content, 200, {_MORE: "true" if more else "false"}, media_type=form)
+
+    def _answer(self, most: int) -> tuple[Answer, bool]:
+        project = self.state.project()
+        guarded = _guarded(project, self.person, self.document)
+        answers = Answers(project, _no_spark, engine=QueryEngine.EMBEDDED, guarded=guarded)
+        with reading(project, self.statement.text):
+            answer = answers.answer(self.statement, limit=most + 1)
+            batches, more = _cut(answer.batches, most)
+        return Answer(answer.schema, iter(batches)), more
 
 
 def _cut(batches: Iterator[Any], most: int) -> tuple[list[Any], bool]:
     """The first rows of some batches, and whether there are more."""
-    found, left = [], most
+    found: list[Any] = []
+    left = most
     for batch in batches:
         if batch.num_rows > left:
             return [*found, batch.slice(0, left)], True
@@ -242,9 +261,9 @@ def _form(accept: str) -> AnswerForm:
     wanted: list[tuple[float, str]] = []
     for one in accept.split(","):
         name, *parameters = (part.strip().lower() for part in one.split(";"))
-        weight = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        given = next((part[2:] for part in parameters if part.startswith("q=")), "1")
         with suppress(ValueError):
-            wanted.append((float(weight), name))
+            wanted.append((float(given), name))
     for weight, name in sorted(wanted, key=lambda pair: -pair[0]):
         for form in AnswerForm:
             if weight > 0 and name in {form, "*/*", f"{form.partition('/')[0]}/*"}:
