@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from polynya.automation.calls import MOST_HEARD, Call, take_call, with_call
+from polynya.automation.calls import MOST_HEARD, AutomationCall, take_call, with_call
 from polynya.automation.due import DueMoment
 from polynya.automation.state import AutomationState, HeardCall
 from polynya.model.errors import ConflictError
@@ -25,7 +25,7 @@ def place(tmp_path):
 
 def call(here, mark="a", key=None):
     known_until = here.clock.now() + timedelta(hours=1)
-    wanted = Call("it called", mark, key, known_until)
+    wanted = AutomationCall("it called", mark, key, known_until)
     return take_call(here.store, here.one.settings, wanted, here.clock.now())
 
 
@@ -167,9 +167,11 @@ def test_a_disabled_automation_and_too_many_calls_are_refused(place):
     heard = {str(n): HeardCall(run="r", until=NOW + timedelta(hours=1)) for n in range(MOST_HEARD)}
     state = AutomationState(heard=heard)
     with pytest.raises(ConflictError, match="2000 calls"):
-        with_call(state, settings, Call("x", "m", "new", NOW), NOW)
-    _, taken = with_call(state, settings, Call("x", "m", "0", NOW), NOW)
+        with_call(state, settings, AutomationCall("x", "m", "new", NOW), NOW)
+    _, taken = with_call(state, settings, AutomationCall("x", "m", "0", NOW), NOW)
     assert taken.is_repeated
     later = NOW + timedelta(hours=2)
-    after, _ = with_call(state, settings, Call("x", "m", "new", later + timedelta(1)), later)
+    after, _ = with_call(
+        state, settings, AutomationCall("x", "m", "new", later + timedelta(1)), later
+    )
     assert list(after.heard) == ["new"]

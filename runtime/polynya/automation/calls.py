@@ -27,7 +27,7 @@ MOST_HEARD: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AutomationCall:
     """What somebody asks of an automation.
 
     Attributes:
@@ -68,7 +68,7 @@ def takes_api_calls(settings: Automation) -> bool:
 
 
 def with_call(
-    state: AutomationState, settings: Automation, call: Call, now: datetime
+    state: AutomationState, settings: Automation, call: AutomationCall, now: datetime
 ) -> tuple[AutomationState, TakenCall]:
     """The state with a call, and the run that it starts. Pure.
 
@@ -95,7 +95,9 @@ def with_call(
     return state.model_copy(update={"call": called, "heard": heard}), taken
 
 
-def take_call(store: AutomationStore, settings: Automation, call: Call, now: datetime) -> TakenCall:
+def take_call(
+    store: AutomationStore, settings: Automation, call: AutomationCall, now: datetime
+) -> TakenCall:
     """Take a call, so that the next look begins its run. Raises as `with_call` does."""
     taken: TakenCall | None = None
 

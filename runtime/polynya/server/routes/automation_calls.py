@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from polynya.automation.calls import (
     KEY_KEPT,
-    Call,
+    AutomationCall,
     TakenCall,
     take_call,
     takes_api_calls,
@@ -169,7 +169,7 @@ def _webhook_called(
     limits.take(sender)
     known_until = datetime.fromtimestamp(signature.seconds + 1, UTC) + WINDOW
     why = f"the webhook {place[1]} called"
-    call = Call(why, secrets.token_hex(4), f"{place[1]} {signature.hex}", known_until)
+    call = AutomationCall(why, secrets.token_hex(4), f"{place[1]} {signature.hex}", known_until)
     taken = take_call(store_of(request), one.settings, call, now)
     if taken.is_repeated:
         raise CALL_REPEATED(where=one.settings.name, run=taken.run)
@@ -222,7 +222,7 @@ def call(
         # A person names calls of their own only.
         text = f"{person.name}\0{idempotency_key}"
         key = f"api {hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()}"
-    wanted = Call(why, secrets.token_hex(4), key, now + KEY_KEPT)
+    wanted = AutomationCall(why, secrets.token_hex(4), key, now + KEY_KEPT)
     return _answer(response, one, take_call(store_of(request), one.settings, wanted, now))
 
 

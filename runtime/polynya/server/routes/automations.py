@@ -33,7 +33,7 @@ _MOST_DOCUMENTS: Final = 1000
 _MOST_TEXT: Final = 1_000_000
 
 
-class RunShown(BaseModel):
+class AutomationRunShown(BaseModel):
     """A run: the moment that it was due for, why, by which process, and how it ended.
 
     `waiting` is a run that was called for and has not begun; `left_out` a moment that started
@@ -52,7 +52,7 @@ class RunShown(BaseModel):
     seconds: float | None = Field(description="its length, once it has ended")
 
     @classmethod
-    def of(cls, log: RunLog) -> RunShown:
+    def of(cls, log: RunLog) -> AutomationRunShown:
         """The run of a log."""
         return cls(**_run_values(log))
 
@@ -69,7 +69,7 @@ class StepShown(BaseModel):
     message: str | None
 
 
-class RunWithSteps(RunShown):
+class RunWithSteps(AutomationRunShown):
     """A run with each of its steps."""
 
     steps: list[StepShown]
@@ -105,7 +105,7 @@ class AutomationShown(BaseModel):
     next: list[datetime]
     running: RunningShown | None
     waiting: int
-    last: RunShown | None
+    last: AutomationRunShown | None
 
     @classmethod
     def of(
@@ -169,7 +169,7 @@ def _automation_values(
         "next": next_moments(one, state, now, moments),
         "running": None if running is None else RunningShown(**running.model_dump()),
         "waiting": len(state.waiting) + (state.call is not None),
-        "last": None if state.last is None else RunShown.of(state.last),
+        "last": None if state.last is None else AutomationRunShown.of(state.last),
     }
 
 

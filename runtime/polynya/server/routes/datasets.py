@@ -130,7 +130,7 @@ class MaintenanceVerdict(BaseModel):
     at: str | None = Field(description="when it is considered again")
 
 
-class MaintenanceDone(BaseModel):
+class DoneMaintenance(BaseModel):
     """The last time an action was taken."""
 
     action: str
@@ -150,7 +150,7 @@ class TableFiles(BaseModel):
     health: dict[str, Any]
     partitions: list[PartitionShown]
     actions: list[MaintenanceVerdict]
-    done: list[MaintenanceDone]
+    done: list[DoneMaintenance]
 
 
 class DatasetOrder(StrEnum):
@@ -323,7 +323,7 @@ def files(request: Request, name: str) -> TableFiles:
             for one in known.choice.verdicts
         ],
         done=[
-            MaintenanceDone(
+            DoneMaintenance(
                 action=action,
                 at=one.at.isoformat(),
                 why=one.why,

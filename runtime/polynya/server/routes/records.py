@@ -265,9 +265,9 @@ _MOST_MEGABYTES: Final = 64
 def one_query(state: ServerState, person: Person, what: str) -> Iterator[None]:
     """One of the queries that run at a time. Raises OperationError POLYNYA-SRV-005."""
     limits = QueryLimits(_MOST_SECONDS, _MOST_MEGABYTES)
-    with state.queries.running(person.name, what, limits, is_shared=False) as running:
-        with running.stop.running():
-            yield
+    queries = state.queries.running(person.name, what, limits, is_shared=False)
+    with queries as running, running.stop.running():
+        yield
 
 
 def followed(
