@@ -255,7 +255,8 @@ def _record(dataset: str, keys: Sequence[str], row: Mapping[str, Any]) -> str | 
     if not values or any(value is None for _, value in values):
         return None
     key = [f"{name}={_cell(value)}" for name, value in values]
-    return "/console/record?" + urlencode({"dataset": dataset, "key": key}, doseq=True)
+    query = urlencode({"dataset": dataset, "key": key}, doseq=True, errors="replace")
+    return f"/console/record?{query}"
 
 
 def _cells(row: Mapping[str, Any]) -> list[str | None]:
