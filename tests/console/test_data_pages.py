@@ -122,7 +122,7 @@ def test_rows_lead_to_the_history_of_their_record_unless_their_key_is_masked(
 ) -> None:
     rows = [{"id": 7, "name": "a&b=c"}, {"id": None, "name": "masked"}]
     answered = QueryAnswered(columns={"id": "int64", "name": "string"}, rows=rows, more=True)
-    monkeypatch.setattr(datasets, "query", lambda *_: answered)
+    monkeypatch.setattr(datasets, "answered", lambda *_: answered)
 
     found = Elements(page(console, ANN, "/console/datasets/shop.users/rows"))
 
