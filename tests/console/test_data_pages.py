@@ -104,6 +104,15 @@ def test_a_dataset_shows_what_is_pending_against_the_limits_of_its_apply(console
     assert ("meter", ("value", "max", "low", "high", "optimum", "aria-label")) in found.elements
 
 
+def test_the_list_of_datasets_is_filtered_by_the_address(console: Served) -> None:
+    link = 'href="/console/datasets/shop.users"'
+
+    assert link in page(console, VERA, "/console/datasets?find=user&health=healthy")
+    assert link not in page(console, VERA, "/console/datasets?health=suspended")
+    assert link not in page(console, VERA, "/console/datasets?task=cities")
+    assert link not in page(console, VERA, "/console/datasets?find=none")
+
+
 def test_parts_of_a_dataset_have_paths_of_their_own(console: Served) -> None:
     schema = page(console, VERA, "/console/datasets/shop.users/schema")
     files = page(console, VERA, "/console/datasets/shop.users/files")
