@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -325,13 +325,17 @@ class _InputReader:
         )
         if is_plain and not stored.count({Partition.CHANGES}):
             arrays = {name: _array(some, shape.columns[name]) for name, some in given.items()}
-            matching = stored.matching(names, {Partition.CURRENT}, arrays)
-            return cast("list[dict[str, Any]]", matching.to_pylist())
+            found: list[dict[str, Any]] = stored.matching(
+                names, {Partition.CURRENT}, arrays
+            ).to_pylist()
+            return found
         where: BooleanExpression = AlwaysTrue()
         for name, some in given.items():
             where = And(where, In(term=name, values=some))  # type: ignore[call-arg]
-        matching = LiveRows(live, where=where, limits=STATEMENT_LIMITS).table()
-        return cast("list[dict[str, Any]]", matching.to_pylist())
+        rows: list[dict[str, Any]] = (
+            LiveRows(live, where=where, limits=STATEMENT_LIMITS).table().to_pylist()
+        )
+        return rows
 
     def _numbered(self, row: Mapping[str, Any]) -> dict[str, Any]:
         number = self._numbers.setdefault(repr(row), len(self._numbers))
