@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -325,17 +325,13 @@ class _InputReader:
         )
         if is_plain and not stored.count({Partition.CHANGES}):
             arrays = {name: _array(some, shape.columns[name]) for name, some in given.items()}
-            found: list[dict[str, Any]] = stored.matching(
-                names, {Partition.CURRENT}, arrays
-            ).to_pylist()
-            return found
+            matching = stored.matching(names, {Partition.CURRENT}, arrays)
+            return cast("list[dict[str, Any]]", matching.to_pylist())
         where: BooleanExpression = AlwaysTrue()
         for name, some in given.items():
             where = And(where, In(term=name, values=some))  # type: ignore[call-arg]
-        rows: list[dict[str, Any]] = (
-            LiveRows(live, where=where, limits=STATEMENT_LIMITS).table().to_pylist()
-        )
-        return rows
+        matching = LiveRows(live, where=where, limits=STATEMENT_LIMITS).table()
+        return cast("list[dict[str, Any]]", matching.to_pylist())
 
     def _numbered(self, row: Mapping[str, Any]) -> dict[str, Any]:
         number = self._numbers.setdefault(repr(row), len(self._numbers))
