@@ -18,6 +18,7 @@ from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
 from polynya.server.console import query as query_pages
 from polynya.server.console import record as record_pages
+from polynya.server.console import why as why_pages
 from polynya.server.console.html import problem_page
 from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
@@ -71,6 +72,7 @@ PAGES: Final = (
     lineage_pages.router,
     query_pages.router,
     record_pages.router,
+    why_pages.router,
     operation_pages.router,
     automation_pages.router,
     cluster_pages.router,
