@@ -13,11 +13,13 @@ from polynya.server.console import assets
 from polynya.server.console import automations as automation_pages
 from polynya.server.console import clusters as cluster_pages
 from polynya.server.console import documents as document_pages
+from polynya.server.console import flows as flow_pages
 from polynya.server.console import lineage as lineage_pages
 from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
 from polynya.server.console import query as query_pages
 from polynya.server.console import record as record_pages
+from polynya.server.console import transforms as transform_pages
 from polynya.server.console import why as why_pages
 from polynya.server.console.html import problem_page
 from polynya.server.problems import answer_with_problems
@@ -39,6 +41,7 @@ from polynya.server.routes import (
     records,
     runs,
     streams,
+    transforms,
     why,
 )
 from polynya.server.state import ServerState
@@ -58,6 +61,7 @@ ROUTERS: Final = (
     lineage.router,
     metrics.router,
     queries.router,
+    transforms.router,
     actions.router,
     automations.router,
     notifications.router,
@@ -72,6 +76,8 @@ PAGES: Final = (
     lineage_pages.router,
     query_pages.router,
     record_pages.router,
+    transform_pages.router,
+    flow_pages.router,
     why_pages.router,
     operation_pages.router,
     automation_pages.router,

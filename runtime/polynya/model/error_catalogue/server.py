@@ -65,6 +65,6 @@ DOCUMENT_PATH_REFUSED: Final = ErrorEntry(
     state="nothing was changed",
     fix="name a file such as `tasks/shop.yml` or `sql/orders.sql`, below the project",
     page="Documents are the files that make a project: `polynya.yml`, and those in its folders "
-    "`tasks`, `connections`, `bindings`, `tests`, `sql` and `queries`. A path with `..`, a hidden file, or a "
-    "link that leads out of the project is refused.",
+    "`tasks`, `connections`, `bindings`, `tests`, `sql` and `queries`. A path with `..`, a hidden "
+    "file, or a link that leads out of the project is refused.",
 )
