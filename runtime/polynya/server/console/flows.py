@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from polynya.model.config.flow import MAX_STEPS, FlowStep
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE, REQUEST_INVALID
@@ -170,6 +170,12 @@ def review_flow(request: Request, form: Posted) -> HTMLResponse:
     document = ServerState.of(request).documents.find(flow.path)
     if document is None:
         raise NO_SUCH_RESOURCE(what=f"document {shown(flow.path)}")
+    for number, one in enumerate(steps):
+        try:
+            FlowStep.model_validate(one)
+        except ValidationError as error:
+            reason = f"step {number + 1}: {error.errors()[0]['msg']}"
+            raise REQUEST_INVALID(reason=reason) from error
     text = with_flow(document.content.decode(), flow.path, flow.dataset, steps)
     return reviewed(request, flow.path, text, flow.etag)
 
@@ -222,7 +228,7 @@ def _page(request: Request, form: FlowForm, *, title: str = "") -> HTMLResponse:
         steps=shown_steps,
         tables=tables,
         names=[*named, *tables],
-        processors=[(name, FlowStep.model_fields[name].description) for name in _PROCESSORS],
+        processors=[(name, _summary(name)) for name in _PROCESSORS],
         tasks=sorted(one.name for one in (*project.tasks, *project.registered)),
         error=error,
         most=MAX_STEPS,
@@ -246,12 +252,17 @@ def _step_shown(
     return StepShown(
         number=number,
         processor=step.processor,
-        summary=FlowStep.model_fields[step.processor].description or "",
+        summary=_summary(step.processor),
         fields=tuple(sorted(given, key=lambda one: order.get(one.name, 1))),
         columns=checked and checked.columns,
         keys=checked.keys if checked is not None else (),
         errors=errors,
     )
+
+
+def _summary(processor: str) -> str:
+    """What a processor does, in a sentence."""
+    return (FlowStep.model_fields[processor].description or "").partition(". ")[0]
 
 
 def _draft(form: FlowForm, settings: list[dict[str, Any]]) -> FlowDraft:

@@ -152,7 +152,7 @@ def yaml_value(text: str) -> Any:
     root, errors = read_document(text, "form")
     if errors:
         raise errors[0]
-    return _plain(root)
+    return plain(root)
 
 
 def yaml_setting(text: str) -> Any:
@@ -185,11 +185,12 @@ def yaml_text(value: Any) -> str:
     return json.dumps(value)
 
 
-def _plain(node: Node) -> Any:
+def plain(node: Node) -> Any:
+    """A node of a document as values."""
     if isinstance(node, MapNode):
-        return {key: _plain(value) for key, (_, value) in node.entries.items()}
+        return {key: plain(value) for key, (_, value) in node.entries.items()}
     if isinstance(node, ListNode):
-        return [_plain(item) for item in node.items]
+        return [plain(item) for item in node.items]
     return node.value
 
 
