@@ -19,8 +19,10 @@ from polynya.model.config.derived import DerivedTask
 from polynya.model.config.task import resolved
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.derived import QUERY_NOT_INCREMENTAL
+from polynya.model.error_catalogue.server_plans import PROJECT_CHANGED_SINCE_PLAN
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import LoadedProject
+from polynya.store.configuration import FolderSource, plan_fingerprint
 
 if TYPE_CHECKING:
     from polynya.engine.commands.plan import DatasetPlan
@@ -118,8 +120,10 @@ def plan(*, context: Context) -> int:
 
     For example: `polynya plan --json`.
     """
+    # Before the files are read: what changes them meanwhile makes the plan another one's.
+    fingerprint = plan_fingerprint(FolderSource(context.options.project).read().files)
     project, project_plan = make_plan(context)
-    show_plan(context, project, project_plan)
+    show_plan(context, project, project_plan, fingerprint)
     _show_instances(context, project)
     refused = _show_steps(context, project)
     _show_impacts(context, project)
@@ -155,7 +159,24 @@ def _pushed(context: CommandContext, project: LoadedProject) -> LoadedProject | 
         return None
 
 
-def show_plan(context: CommandContext, project: LoadedProject, project_plan: ProjectPlan) -> None:
+def refuse_changed(context: CommandContext, fingerprint: str | None) -> None:
+    """Refuse a project that is not the one that a plan was made of; None: it is not asked.
+
+    Call it after the files were loaded. Raises ConflictError POLYNYA-SRV-085.
+    """
+    if fingerprint is None:
+        return
+    files = FolderSource(context.options.project).read().files
+    if plan_fingerprint(files) != fingerprint:
+        raise PROJECT_CHANGED_SINCE_PLAN(where=str(context.options.project))
+
+
+def show_plan(
+    context: CommandContext,
+    project: LoadedProject,
+    project_plan: ProjectPlan,
+    fingerprint: str | None = None,
+) -> None:
     """Say a plan: a tree, or a JSON line for each dataset and one for the whole."""
     tree = Tree(f"target {project.target.name}")
     for planned in project_plan.datasets:
@@ -185,6 +206,7 @@ def show_plan(context: CommandContext, project: LoadedProject, project_plan: Pro
         "datasets": len(project_plan.datasets),
         "to_decide": sum(change.action == "decide" for change in changes),
         "destructive": sum(change.destructive for change in changes),
+        **({} if fingerprint is None else {"fingerprint": fingerprint}),
     }
     context.output.result("plan", data, tree if tree.children else "nothing changes")
 
@@ -302,7 +324,7 @@ def _tell(context: CommandContext, tree: Tree, dataset_plan: DatasetPlan) -> Non
         leaf.add(f"{change.means}  [{_WHO[change.action]}]")
 
 
-def migrate(*, yes: bool = False, context: Context) -> int:
+def migrate(*, yes: bool = False, if_unchanged: str | None = None, context: Context) -> int:
     """Execute what `polynya plan` shows, except changes that need landed records.
 
     Creates the tables of new datasets, columns that are no longer excluded, and views; drops views
@@ -315,8 +337,11 @@ def migrate(*, yes: bool = False, context: Context) -> int:
 
     Args:
         yes: do not ask.
+        if_unchanged: the `fingerprint` of `polynya plan --json`: nothing is done if the files of
+            the project are others by now.
     """
     project, project_plan = make_plan(context)
+    refuse_changed(context, if_unchanged)
     show_plan(context, project, project_plan)
     if not project_plan.has_changes:
         return ExitCode.OK

@@ -18,6 +18,7 @@ from polynya.cli.context import CommandContext, Context, select_tasks
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.output import Output
+from polynya.cli.plan import refuse_changed
 from polynya.cli.stopping import PARENT, EndedEarly, Stopping, stop_with_parent
 from polynya.cli.visible import visible
 from polynya.model.config.engines import session_for
@@ -187,6 +188,7 @@ def run(
     once: bool = False,
     apply: Literal["policy", "always", "never"] = "policy",
     fail_on: tuple[FailOn, ...] = (),
+    if_unchanged: str | None = None,
     unit: str | None = None,
     owner: str | None = None,
     epoch: int | None = None,
@@ -210,6 +212,8 @@ def run(
             each case.
         fail_on: also exit with code 1 when a record went to `quarantine`, or when the run is
             `stale`: no new record had landed. May be given twice.
+        if_unchanged: the `fingerprint` of `polynya plan --json`: nothing is done if the files of
+            the project are others by now.
         unit: for agents that submit work: run only this unit, and with `--once` maintain it for up
             to ten minutes. The following options are for them, too.
         owner: identity under which tables are taken over.
@@ -219,8 +223,10 @@ def run(
     """
     try:
         stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
+        project = _load(context, config, base)
+        refuse_changed(context, if_unchanged)
         return _run(
-            _load(context, config, base), tasks, context, stopping, once=once, apply=apply,
+            project, tasks, context, stopping, once=once, apply=apply,
             fail_on=fail_on, unit=unit, owner=owner, epoch=epoch,
         )  # fmt: skip
     except EndedEarly:

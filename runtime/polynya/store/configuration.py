@@ -99,6 +99,18 @@ def identity_of(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()
 
 
+def plan_fingerprint(files: Mapping[str, bytes]) -> str:
+    """The identity of those files that a plan is made of: others do not decide about tables."""
+    others = (AUTOMATION_FOLDER, NOTIFICATION_FOLDER, TEST_FOLDER)
+    return identity_of(
+        {
+            path: content
+            for path, content in files.items()
+            if path not in ACCESS_FILES and path.partition("/")[0] not in others
+        }
+    )
+
+
 class FolderSource:
     """A project folder: its project file, its tasks and their tests."""
 

@@ -56,6 +56,7 @@ class PlannedChange:
         means: what it does to the data.
         action: the actor.
         destructive: something that can be queried now will be gone.
+        rewrites: what is read and written for it; None: no row is, or it is not known.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class PlannedChange:
     means: str
     action: Action
     destructive: bool = False
+    rewrites: StoredSize | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +352,8 @@ def type_changes(
     for name, (present, declared) in _declared(dataset, copy).items():
         what = f"columns: {name} is {present}, {declared} is declared"
         if name in again:
-            yield PlannedChange("type_rewritten", what, _rewrite(declared, stored), "apply")
+            means = _rewrite(declared, stored)
+            yield PlannedChange("type_rewritten", what, means, "apply", rewrites=stored)
         elif widen(present, declared) is None and recorded.get(name) != str(declared):
             yield PlannedChange(
                 "type_out_of_reach",

@@ -23,6 +23,7 @@ class Action(StrEnum):
     # Tasks.
     VALIDATE = "project.validate"
     PLAN = "project.plan"
+    APPROVE_PLAN = "plan.approve"
     MIGRATE = "project.migrate"
     RUN = "task.run"
     STOP = "task.stop"

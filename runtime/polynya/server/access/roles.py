@@ -48,6 +48,7 @@ _MANAGE: Final = (
     | _READ
     | {
         Action.MIGRATE,
+        Action.APPROVE_PLAN,
         Action.RELOAD,
         Action.RECREATE,
         Action.VIEW_QUARANTINE,

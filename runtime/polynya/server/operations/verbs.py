@@ -51,9 +51,13 @@ class TaskParameters(NoParameters):
 
 
 class MigrateParameters(NoParameters):
-    """`yes` is the confirmation; without it the command asks nobody and changes nothing."""
+    """`yes` is the confirmation; without it the command asks nobody and changes nothing.
+
+    `if_unchanged` is the fingerprint of a plan: nothing is done if the project is another by now.
+    """
 
     yes: bool = False
+    if_unchanged: Name | None = None
 
 
 class RunParameters(NoParameters):
@@ -63,6 +67,7 @@ class RunParameters(NoParameters):
     once: bool = False
     apply: Literal["policy", "always", "never"] = "policy"
     fail_on: list[Literal["quarantine", "stale"]] = []
+    if_unchanged: Name | None = None
 
 
 class ReloadParameters(TaskParameters):
