@@ -17,6 +17,7 @@ from polynya.server.console import flows as flow_pages
 from polynya.server.console import lineage as lineage_pages
 from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
+from polynya.server.console import plans as plan_pages
 from polynya.server.console import query as query_pages
 from polynya.server.console import record as record_pages
 from polynya.server.console import transforms as transform_pages
@@ -78,6 +79,7 @@ PAGES: Final = (
     lineage_pages.router,
     query_pages.router,
     record_pages.router,
+    plan_pages.router,
     transform_pages.router,
     flow_pages.router,
     why_pages.router,
