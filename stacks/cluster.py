@@ -133,7 +133,7 @@ class ClusterStack(cdk.Stack):
             self.cluster.role, lakehouse, project=settings.project, coordination=name
         )
         grant_hearing(self.cluster.role, lakehouse)
-        grant_tables(self.cluster.role, own)
+        grant_tables(self.cluster.role, own, state=True)
         grant_submitting(
             self.cluster.role,
             applications=[

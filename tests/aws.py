@@ -35,7 +35,10 @@ JSONFileLoader.load_file = _load_once
 def aws_server(*buckets: str) -> Iterator[str]:
     """The address of a moto server with these buckets; credentials for it in the environment."""
     from moto.server import ThreadedMotoServer
+    from werkzeug.serving import BaseWSGIServer
 
+    # Seconds until it sees that it is to end: half of one by default, at the end of each module.
+    BaseWSGIServer.serve_forever.__defaults__ = (0.02,)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     with pytest.MonkeyPatch.context() as patch:

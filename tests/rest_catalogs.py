@@ -102,7 +102,7 @@ class Proxy:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Requests)
         self._server.daemon_threads = True
         self._server.proxy = self  # type: ignore[attr-defined]
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=[0.02], daemon=True).start()
 
     @property
     def uri(self) -> str:

@@ -116,6 +116,19 @@ class PolynyaClient:
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
         return Operation.of(self._json("POST", f"/actions/{action}", body, headers))
 
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The answer of a route below `/api/v1`, which is an object of JSON."""
+        return self._json(method, path, body)
+
+    def ask_list(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """The answer of a route below `/api/v1`, which is a list of objects."""
+        read = self._read(method, path, body)
+        if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
+            raise SERVER_UNREACHABLE(url=self.url, why="its answer is not of the API")
+        return read
+
     def operation(self, name: str) -> Operation:
         """An operation as it is now."""
         return Operation.of(self._json("GET", f"/operations/{quote(name, safe='')}"))
@@ -161,14 +174,23 @@ class PolynyaClient:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        try:
-            with self._open(method, path, body, headers or {}) as answer:
-                read = json.loads(answer.read(_LARGEST_ANSWER))
-        except (*_LOST, ValueError) as error:
-            raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
+        read = self._read(method, path, body, headers)
         if not isinstance(read, dict):
             raise SERVER_UNREACHABLE(url=self.url, why="its answer is not of the API")
         return read
+
+    def _read(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        try:
+            with self._open(method, path, body, headers or {}) as answer:
+                return json.loads(answer.read(_LARGEST_ANSWER))
+        except (*_LOST, ValueError) as error:
+            raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
 
     def _open(
         self, method: str, path: str, body: Mapping[str, Any] | None, headers: Mapping[str, str]

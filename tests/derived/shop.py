@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from random import Random
@@ -110,23 +110,62 @@ def first_data(random: Random) -> Data:
     }
 
 
-def changed(data: Data, random: Random) -> Data:
-    """The data after a batch: rows inserted, updated, deleted, seldom a table emptied."""
+@dataclass(frozen=True, slots=True)
+class State:
+    """The rows after a batch of changes, and what a step learns of it besides.
+
+    Attributes:
+        data: the rows of each table.
+        written: keys that count as changed though their rows did not change, or are in no state:
+            those of files that a reload or another engine wrote again.
+        expired: whether the state before is gone, so that the next step computes all.
+    """
+
+    data: Data
+    written: Mapping[str, frozenset[Row]] = field(default_factory=dict)
+    expired: bool = False
+
+
+def changed(data: Data, random: Random) -> State:
+    """The state after a batch.
+
+    Rows are inserted, updated, deleted, and get other keys; seldom a table is emptied or reloaded.
+    """
     after = {name: dict(rows) for name, rows in data.items()}
+    written: dict[str, frozenset[Row]] = {}
     for name, one in INPUTS.items():
+        if random.randrange(6) == 5:
+            keys = (key_of(one, row(one, random)) for _ in range(random.randrange(1, 4)))
+            written[name] = frozenset(keys)
         if random.randrange(5) < 2:
             continue
-        if random.randrange(30) == 29:
+        what = random.randrange(30)
+        if what == 29:
             after[name] = {}
-            continue
-        for _ in range(random.randrange(1, 4)):
-            keys = list(after[name])
-            if keys and random.randrange(3) == 2:
-                del after[name][random.choice(keys)]
-            else:
-                values = row(one, random)
-                after[name][key_of(one, values)] = values
-    return after
+        elif what == 28:
+            loaded = [row(one, random) for _ in range(random.randrange(8))]
+            kept = [values for values in data[name].values() if random.randrange(2)]
+            after[name] = {key_of(one, values): values for values in [*loaded, *kept]}
+            written[name] = frozenset((*data[name], *after[name]))
+        else:
+            for _ in range(random.randrange(1, 4)):
+                _change_row(one, after[name], random)
+    return State(after, written, expired=random.randrange(15) == 14)
+
+
+def _change_row(one: DerivedInput, rows: dict[Row, Row], random: Random) -> None:
+    """Delete a row, give one another key, or insert or update one."""
+    keys, what, values = list(rows), random.randrange(6), row(one, random)
+    if keys and what >= 4:
+        gone = rows.pop(random.choice(keys))
+        if what == 4:
+            return
+        key = iter(key_of(one, values))
+        values = tuple(
+            next(key) if name in one.keys else value
+            for name, value in zip(one.columns, gone, strict=True)
+        )
+    rows[key_of(one, values)] = values
 
 
 def _relations(prefix: str) -> dict[str, str]:
@@ -134,7 +173,7 @@ def _relations(prefix: str) -> dict[str, str]:
 
 
 def _changed_keys() -> dict[str, str]:
-    """The keys of the touched rows of each table, as a view."""
+    """The keys of each table that count as changed."""
     return {name: f"changed_{name.partition('.')[2]}" for name in INPUTS}
 
 
@@ -158,21 +197,36 @@ class Tables:
                 )
                 self.connection.execute(f"CREATE TABLE {relation} ({columns})")
 
-        for name, view in _changed_keys().items():
+        for name, relation in _changed_keys().items():
             keys = ", ".join(INPUTS[name].keys)
-            states = (_relations(f"touched_{state}")[name] for state in ("old", "new"))
-            rows = " UNION ".join(f"SELECT {keys} FROM {state}" for state in states)
-            self.connection.execute(f"CREATE VIEW {view} AS {rows}")
+            rows = f"SELECT {keys} FROM {_relations('new')[name]}"
+            self.connection.execute(f"CREATE TABLE {relation} AS {rows}")
 
     def load(self, prefix: str, data: Data) -> None:
         """Give the tables of a state their rows."""
+        relations = _relations(prefix)
+        self._fill({relations[name]: rows.values() for name, rows in data.items()})
+
+    def load_step(self, before: State, after: State) -> None:
+        """Give the tables the rows before and after a batch, and what the step knows of it."""
+        self.load("old", before.data)
+        self.load("new", after.data)
+        keys = touched_keys(before, after)
+        for state, data in (("old", before.data), ("new", after.data)):
+            touched = {
+                name: {key: rows[key] for key in keys[name] if key in rows}
+                for name, rows in data.items()
+            }
+            self.load(f"touched_{state}", touched)
+        self._fill({relation: keys[name] for name, relation in _changed_keys().items()})
+
+    def _fill(self, tables: Mapping[str, Iterable[Row]]) -> None:
         # Literals: DuckDB looks for packages that are not there at each parameter.
         script = []
-        for name, relation in _relations(prefix).items():
+        for relation, rows in tables.items():
             script.append(f"DELETE FROM {relation};")
-            if data[name]:
-                rows = (f"({', '.join(map(_literal, row))})" for row in data[name].values())
-                script.append(f"INSERT INTO {relation} VALUES {', '.join(rows)};")
+            if shown := [f"({', '.join(map(_literal, row))})" for row in rows]:
+                script.append(f"INSERT INTO {relation} VALUES {', '.join(shown)};")
         self.connection.execute("".join(script))
 
     def narrow(self, name: str, columns: Mapping[str, str]) -> None:
@@ -192,11 +246,16 @@ class Tables:
         return Counter(answer.fetchall()), types
 
 
-def touched(data: Data, other: Data) -> Data:
-    """The rows of `data` that `other` has not."""
+def touched_keys(before: State, after: State) -> dict[str, set[Row]]:
+    """The keys of each table that count as changed: more than those whose rows differ."""
     return {
-        name: {key: values for key, values in rows.items() if other[name].get(key) != values}
-        for name, rows in data.items()
+        name: set(after.written.get(name, ()))
+        | {
+            key
+            for key in (*before.data[name], *rows)
+            if before.data[name].get(key) != rows.get(key)
+        }
+        for name, rows in after.data.items()
     }
 
 
@@ -209,13 +268,14 @@ class Counts:
     full: int = 0
     totals: int = 0
     unknown: int = 0
+    expired: int = 0
     rows: int = 0
     recomputed: int = 0
 
 
 def follow(
     sql: str,
-    states: Sequence[Data],
+    states: Sequence[State],
     tables: Tables,
     counts: Counts,
     *,
@@ -254,13 +314,14 @@ def follow(
         )
     )
     places = [statement.columns.index(column) for column in plan.columns]
-    tables.load("new", states[0])
+    tables.load("new", states[0].data)
     stored, types = tables.bag(whole)
     for before, after in itertools.pairwise(states):
-        tables.load("old", before)
-        tables.load("new", after)
-        tables.load("touched_old", touched(before, after))
-        tables.load("touched_new", touched(after, before))
+        tables.load_step(before, after)
+        if after.expired:
+            counts.expired += 1
+            stored, _ = tables.bag(whole)
+            continue
         tables.connection.execute(f"CREATE OR REPLACE TEMP TABLE affected AS {keys_sql}")
         affected = set(tables.connection.execute("SELECT * FROM affected").fetchall())
         for name, columns in narrow.items():
@@ -285,7 +346,7 @@ def follow(
 
 
 def _follow_totals(
-    plan: TotalsPlan, states: Sequence[Data], tables: Tables, counts: Counts
+    plan: TotalsPlan, states: Sequence[State], tables: Tables, counts: Counts
 ) -> None:
     """The same for totals, by the user's text, as a step has it."""
     sql = plan.statement.text
@@ -310,13 +371,14 @@ def _follow_totals(
         _in_duckdb(parsed_query(sql, "q").over(_by_any_name(relations[state]), narrowed))
         for state in (0, 1)
     )
-    tables.load("new", states[0])
+    tables.load("new", states[0].data)
     (stored,) = tables.connection.execute(whole).fetchall()
     for before, after in itertools.pairwise(states):
-        tables.load("old", before)
-        tables.load("new", after)
-        tables.load("touched_old", touched(before, after))
-        tables.load("touched_new", touched(after, before))
+        tables.load_step(before, after)
+        if after.expired:
+            counts.expired += 1
+            (stored,) = tables.connection.execute(whole).fetchall()
+            continue
         for number, text in enumerate(keys):
             tables.connection.execute(f"CREATE OR REPLACE TEMP TABLE affected_{number} AS {text}")
         (old,) = tables.connection.execute(before_sql).fetchall()
@@ -345,13 +407,9 @@ def _in_duckdb(text: str) -> str:
     return sqlglot.transpile(text, read="spark", write="duckdb")[0].replace("LEFT SEMI", "SEMI")
 
 
-def histories(random: Random, batches: int) -> list[Data]:
+def histories(random: Random, batches: int) -> list[State]:
     """The states of the tables over some batches of changes."""
-    return list(_states(first_data(random), random, batches))
-
-
-def _states(data: Data, random: Random, batches: int) -> Iterator[Data]:
-    yield data
+    states = [State(first_data(random))]
     for _ in range(batches):
-        data = changed(data, random)
-        yield data
+        states.append(changed(states[-1].data, random))
+    return states

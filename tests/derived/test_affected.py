@@ -14,9 +14,9 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from polynya.derived import affected, blocks, terms
+from polynya.derived import affected, blocks, restriction, terms
 from polynya.derived.affected import FullPlan, IncrementalPlan, Plan, affected_keys_sql, analyse
-from polynya.derived.blocks import SelectBlock, relations_of, selects
+from polynya.derived.blocks import How, SelectBlock, direct, relations_of, selects
 from polynya.derived.statement import parse
 from polynya.query.translate import NotEmbeddedError
 from tests.derived.random_steps import follow_random, follow_seed
@@ -255,6 +255,27 @@ def _left_allows_all(patch: Patch) -> None:
     patch.setattr(affected._Planner, "_allowed_of", planted)
 
 
+def _outer_joins_narrow_both_sides(patch: Patch) -> None:
+    real = restriction._spread
+
+    def planted(branch: SelectBlock, known: dict[tuple[str, str], str], kinds: Any) -> None:
+        real(branch, known, kinds)
+        for relation in branch.relations:
+            for part in relation.on if relation.how is How.LEFT else ():
+                pair = [direct(side) for side in (part.this, part.expression)]
+                one, other = ((c.table, c.name) for c in pair if c is not None)
+                for source, target in ((one, other), (other, one)):
+                    if source in known:
+                        known.setdefault(target, known[source])
+        real(branch, known, kinds)
+
+    patch.setattr(restriction, "_spread", planted)
+
+
+def _narrowed_where_read_once(patch: Patch) -> None:
+    patch.setattr(restriction, "Counter", lambda relations: dict.fromkeys(relations, 1))
+
+
 _ROWS = "SELECT s0.id AS p0, s1.prod AS p1 FROM orders s0 JOIN items s1 ON s0.id = s1.oid"
 #: A fault of the analysis -> how to plant it, and a query that shows it.
 FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {
@@ -323,10 +344,24 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], str]] = {
             "FULL JOIN customers c ON o.cust = c.id"
         ),
     ),
+    "an outer join narrows the side that it keeps": (
+        _outer_joins_narrow_both_sides,
+        ("SELECT o.id, o.cust, i.line, i.qty FROM orders o "
+        "LEFT JOIN items i ON i.oid = o.id AND i.oid = o.cust"),
+    ),
+    "an outer join narrows a table before it": (
+        _outer_joins_narrow_both_sides,
+        ("SELECT o.id, c.region, i.line FROM orders o CROSS JOIN customers c "
+        "LEFT JOIN items i ON i.oid = o.id AND i.oid = c.id"),
+    ),
+    "a table is narrowed at one of its two places": (
+        _narrowed_where_read_once,
+        "SELECT o.id, p.amt FROM orders o JOIN (SELECT cust, amt FROM orders) p ON p.cust = o.id",
+    ),
 }  # fmt: skip
 
 
-def _is_right(sql: str, *, starts: int = 4, **edits: Any) -> bool:
+def _is_right(sql: str, *, starts: int = 12, **edits: Any) -> bool:
     try:
         for start in range(starts):
             follow(sql, histories(Random(start), 8), TABLES, Counts(), **edits)

@@ -176,7 +176,7 @@ def test_what_does_not_fit_the_result_cannot_be_judged(expectation, says):
         {},
         {"not_null": ["id"], "unique": ["id"]},
         {"not_null": []},
-        {"on_failure": "quarantine", "not_null": ["id"]},
+        {"on_failure": "drop", "not_null": ["id"]},
         {"range": {"column": "id"}},
         {"range": {"column": "id", "min": 2, "max": 1}},
         {"row_count": {}},

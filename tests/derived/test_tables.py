@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from polynya.derived.inputs import query_errors
 from polynya.derived.tables import parsed_query
 from polynya.model.errors import OperationError
+from polynya.model.loader import load_project
+from tests.projects import write_project
+
+SHOP = """\
+apiVersion: polynya/v1
+kind: storage
+name: shop
+schema: shop
+landing: {path: shop, format: json}
+datasets: [{name: orders, keys: [id], sequence_by: [at], history: true}]
+"""
+SALES = """\
+apiVersion: polynya/v1
+kind: transform
+name: sales
+from: [shop]
+datasets:
+  - name: kept
+    sql: SELECT id FROM VIEW
+    keys: [id]
+"""
 
 
 @pytest.mark.parametrize(
@@ -71,3 +95,23 @@ def test_other_texts_are_refused(text: str, reason: str) -> None:
 
 def test_a_path_in_place_of_a_table_is_a_name_that_no_task_has() -> None:
     assert parsed_query("SELECT * FROM parquet.`/etc/x`", "t").names == ("parquet./etc/x",)
+
+
+@pytest.mark.parametrize(
+    ("view", "reason", "instead"),
+    [
+        ("shop.orders__changes", "its rows go when they are applied", "orders__history"),
+        ("orders__current_stored", "the state of the last apply", "`orders`"),
+        ("orders__history_stored", "the state of the last apply", "orders__history"),
+    ],
+)
+def test_views_that_depend_on_when_applies_run_are_no_inputs(
+    view: str, reason: str, instead: str, tmp_path: Path
+) -> None:
+    sales = SALES.replace("VIEW", view)
+
+    (error,) = query_errors(load_project(write_project(tmp_path, shop=SHOP, sales=sales)))
+
+    assert (error.code, error.where) == ("POLYNYA-TRF-076", "tasks/sales.yml:7:5")
+    assert reason in error.message
+    assert instead in (error.fix or "")

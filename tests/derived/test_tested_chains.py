@@ -49,6 +49,25 @@ datasets:
     expect: [{relationship: {columns: [user_id], to: users, to_columns: [id]}}]
   - {name: owners, keys: [id], sql: "SELECT id FROM bank.accounts"}
 """
+PRICES = """\
+apiVersion: polynya/v1
+kind: registered
+name: prices
+tables:
+  - {name: rates, iceberg: finance.rates, keys: [currency]}
+  - {name: offers, parquet: offers}
+"""
+BILLS = """\
+apiVersion: polynya/v1
+kind: transform
+name: bills
+from: [shop, prices]
+datasets:
+  - name: bills
+    sql: SELECT o.id, o.amount * r.rate AS total FROM orders o JOIN prices.rates r USING (currency)
+    keys: [id]
+  - {name: offered, keys: [id], sql: "SELECT id, count(*) AS n FROM offers GROUP BY id"}
+"""
 TEST = """\
 apiVersion: polynya/v1
 kind: tests
@@ -65,7 +84,9 @@ tests:
 
 def loaded(folder, text):
     """The tests of a file, and the errors of their chains as code, place and message."""
-    write_project(folder, shop=SHOP, sales=SALES, loyal=LOYAL, bank=BANK)
+    write_project(
+        folder, shop=SHOP, sales=SALES, loyal=LOYAL, bank=BANK, prices=PRICES, bills=BILLS
+    )
     (folder / "tests").mkdir()
     (folder / "tests/a.yml").write_text(text)
     tests, errors = load_tests(load_project(folder))
@@ -204,3 +225,47 @@ def test_rows_that_are_only_appended_are_not_deleted(tmp_path):
 
     assert [error[:2] for error in errors] == [("POLYNYA-CFG-009", "tests/a.yml:10:19")]
     assert "only appended" in errors[0][2]
+
+
+def test_registered_tables_get_their_rows_from_the_test(tmp_path) -> None:
+    text = """\
+apiVersion: polynya/v1
+kind: tests
+tests:
+  - name: one
+    task: bills
+    given:
+      - rows:
+          orders: [{id: 1, amount: "10.00", currency: SEK}]
+          prices.rates: [{currency: SEK, rate: 2}]
+          offers: [{id: 1}, {id: 1}]
+        expect: {bills: {current: []}, offered: {current: []}}
+"""
+    _, chain = chain_of(tmp_path, text)
+    storing, transforms = isolated_tasks(chain)
+
+    assert {(task.name, task.schema_) for task in storing} == {
+        ("shop", "shop"),
+        ("prices", "prices"),
+    }
+    rates, offers = next(task for task in storing if task.name == "prices").datasets
+    assert (rates.mode, rates.keys, offers.mode) == ("merge", ("currency",), "append_only")
+    assert {read.name for read in transforms["bills"].reads} == {"shop", "prices"}
+    assert transforms["bills"].registered == ()
+
+
+def test_rows_of_a_registered_table_without_keys_are_not_deleted(tmp_path) -> None:
+    text = """\
+apiVersion: polynya/v1
+kind: tests
+tests:
+  - name: one
+    task: bills
+    given:
+      - rows: {offers: [{id: 1}]}
+      - deletes: {offers: [{id: 1}]}
+        expect: {offered: {current: []}}
+"""
+    _, errors = loaded(tmp_path, text)
+
+    assert [message for _, _, message in errors if "only appended" in message]

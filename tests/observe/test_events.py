@@ -18,6 +18,7 @@ from polynya.model.errors import (
     SuspendedError,
 )
 from polynya.observe import (
+    automations,
     capture,
     cluster,
     engine,
@@ -27,6 +28,7 @@ from polynya.observe import (
     streams,
 )
 from polynya.observe.events import Event, Level
+from tests.observe.kinds_of_automations import OF_AUTOMATIONS
 from tests.observe.kinds_of_captures import OF_CAPTURES
 from tests.observe.kinds_of_events import OF_THE_ENGINE, OUTAGE
 from tests.observe.kinds_of_maintenance import OF_MAINTENANCE
@@ -175,7 +177,9 @@ OF_A_NODE: list[tuple[Event, Level, str, dict[str, Any]]] = [
     ),
 ]
 
-EVENTS = [*OF_THE_ENGINE, *OF_MAINTENANCE, *OF_NOTIFICATIONS, *OF_CAPTURES, *OF_A_NODE]
+EVENTS = [
+    *OF_THE_ENGINE, *OF_MAINTENANCE, *OF_NOTIFICATIONS, *OF_AUTOMATIONS, *OF_CAPTURES, *OF_A_NODE,
+]  # fmt: skip
 #: How the name of a figure ends or begins that has a unit, or counts things.
 UNIT = re.compile(
     r"(^|_)(seconds|bytes|percent|share|files|epoch)$|^(rows|files)(_|$)"
@@ -212,13 +216,15 @@ OF_CLUSTERS = {
 def test_no_kind_of_event_is_left_out() -> None:
     kinds = {
         one
-        for module in (capture, engine, cluster, events, streams, maintenance, notifications)
+        for module in (
+            automations, capture, engine, cluster, events, streams, maintenance, notifications
+        )
         for one in vars(module).values()
         if isinstance(one, type)
         and issubclass(one, Event)
         and "type" in vars(one)
         and one.__name__ not in OF_CLUSTERS
-    }
+    }  # fmt: skip
 
     assert {type(event) for event, *_ in EVENTS} == kinds
     assert len({one.type for one in kinds}) == len(kinds)

@@ -115,11 +115,20 @@ def stored(shape: Shape) -> pa.Table:
 
 def text_of(dialect: Dialect, shape: Shape, view: str) -> str:
     """A view over the table that the tests load."""
-    table = dialect.quote("s", "stored")
-    [found] = [
-        one for one in views_in(dialect, DATASET, shape, table) if one.name.lower() == view.lower()
-    ]
+    [found] = [one for one in _views(dialect, shape) if one.name.lower() == view.lower()]
     return found.sql
+
+
+#: All views of a shape are translated together, which takes longer than to ask them.
+_TRANSLATED: dict[tuple[Dialect, str], Any] = {}
+
+
+def _views(dialect: Dialect, shape: Shape) -> Any:
+    key = dialect, repr(shape)
+    if key not in _TRANSLATED:
+        table = dialect.quote("s", "stored")
+        _TRANSLATED[key] = views_in(dialect, DATASET, shape, table)
+    return _TRANSLATED[key]
 
 
 def flat(shape: Shape) -> Shape:

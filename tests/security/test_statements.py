@@ -191,7 +191,7 @@ def test_a_value_of_xml_fetches_no_document_type(spark: SparkSession) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         text = f'<!DOCTYPE a SYSTEM "http://127.0.0.1:{server.server_port}/dtd"><a><b>1</b></a>'
         with pytest.raises(OperationError):
             run_query(spark, f"SELECT xpath_string('{text}', 'a/b')")

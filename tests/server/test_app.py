@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from fastapi.testclient import TestClient
 from polynya.server.access.door import action_of
 from polynya.server.app import ROUTERS, app_of
 from polynya.server.routes import iceberg
-from polynya.server.state import MOST_QUERIES, ServerState
+from polynya.server.running_queries import MOST_QUERIES, QueryLimits
+from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
 from tests.projects import USERS, write_project
 
@@ -48,7 +50,9 @@ def test_the_project_its_tasks_and_datasets_are_resources(client: TestClient) ->
     assert project["datasets"]["new"] == 1
     assert (task["name"], task["kind"], task["file"]) == ("users", "storage", "tasks/users.yml")
     assert client.get("/api/v1/tasks/users").json() == task
-    assert dataset["parts"] == [{"part": "copy", "word": "new", "says": "nothing was copied yet"}]
+    assert dataset["parts"] == [
+        {"part": "copy", "word": "new", "says": "nothing was copied yet", "fix": None}
+    ]
     assert details["rows"] is None
     assert client.get("/api/v1/datasets/shop.users/quarantine").json()["items"] == []
 
@@ -195,9 +199,13 @@ def test_queries_only_read_and_are_few_at_a_time(folder: Path) -> None:
     assert told(asked("SELECT 1; SELECT 2")) == (422, "POLYNYA-SRV-002")
     assert told(asked("SELECT 1", unknown=1)) == (422, "POLYNYA-SRV-002")
     assert asked("DROP TABLE shop.users").json()["code"].startswith("POLYNYA-QRY-")
-    for _ in range(MOST_QUERIES):
-        state.queries.acquire()
-    assert told(asked("SELECT 1")) == (503, "POLYNYA-SRV-005")
+    with ExitStack() as running:
+        for number in range(MOST_QUERIES):
+            limits = QueryLimits(60, 1)
+            running.enter_context(
+                state.queries.running("ann", "SELECT 1", limits, name=f"q{number}", is_shared=False)
+            )
+        assert told(asked("SELECT 1")) == (503, "POLYNYA-SRV-005")
 
 
 def test_the_catalog_is_answered_below_iceberg(client: TestClient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from polynya.formats.values.sequence import sequence_encoder
 from polynya.model.types import BIGINT
 from polynya.server.app import app_of
 from polynya.server.routes import records
-from polynya.server.state import MOST_QUERIES, ServerState
+from polynya.server.running_queries import MOST_QUERIES, QueryLimits
+from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
 from tests.projects import write_project
 from tests.server.access.served import ROLES, Served, served
@@ -143,10 +145,14 @@ def test_a_record_that_never_was_has_no_entries_and_a_dataset_that_is_none_is_no
 
 def test_only_few_queries_run_at_a_time(folder: Path) -> None:
     state = ServerState(folder, None, SystemClock())
-    for _ in range(MOST_QUERIES):
-        state.queries.acquire()
+    with ExitStack() as running:
+        for number in range(MOST_QUERIES):
+            query = state.queries.running(
+                "ann", "SELECT 1", QueryLimits(60, 1), name=f"query{number}", is_shared=False
+            )
+            running.enter_context(query)
 
-    assert asked(TestClient(app_of(state))).json()["code"] == "POLYNYA-SRV-005"
+        assert asked(TestClient(app_of(state))).json()["code"] == "POLYNYA-SRV-005"
 
 
 def test_a_search_says_what_it_did_not_look_at(

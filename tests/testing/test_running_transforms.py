@@ -46,6 +46,23 @@ datasets:
     flow: [{filter: {input: spending, condition: "total > 9"}}, {select: [user_id, total]}]
     keys: [user_id]
 """
+PRICES = """\
+apiVersion: polynya/v1
+kind: registered
+name: prices
+tables:
+  - {name: rates, parquet: not_there, keys: [currency]}
+"""
+BILLS = """\
+apiVersion: polynya/v1
+kind: transform
+name: bills
+from: [shop, prices]
+datasets:
+  - name: bills
+    sql: SELECT id, amount * rate AS total FROM orders CROSS JOIN rates WHERE currency = 'SEK'
+    keys: [id]
+"""
 GOOD = """\
 apiVersion: polynya/v1
 kind: tests
@@ -82,6 +99,14 @@ tests:
         expect:
           owners:
             current: [{id: 1, owner: ann, amount: null}, {id: 2, owner: bob, amount: "1.50"}]
+
+  - name: a registered table has the rows of the test
+    task: bills
+    given:
+      - rows: {orders: [{id: 1, user_id: 7, amount: "2.00"}], rates: [{currency: SEK, rate: 3}]}
+        expect: {bills: {current: [{id: 1, total: 6}]}}
+      - rows: {rates: [{currency: SEK, rate: 4}]}
+        expect: {bills: {current: [{id: 1, total: 8}]}}
 """
 WRONG = """\
 apiVersion: polynya/v1
@@ -113,14 +138,16 @@ tests:
 @pytest.mark.slow
 def test_tests_of_transforms_pass_and_fail_readably(spark, tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setattr("polynya.engine.session.start_spark", lambda project: spark)
-    project = write_project(tmp_path, shop=SHOP, bank=BANK, sales=SALES, loyal=LOYAL)
+    project = write_project(
+        tmp_path, shop=SHOP, bank=BANK, sales=SALES, loyal=LOYAL, prices=PRICES, bills=BILLS
+    )
     (project / "tests").mkdir()
     (project / "tests/good.yml").write_text(GOOD)
 
     code = main(["test", "-p", str(project)])
     said = capsys.readouterr().out
     assert code == 0, said
-    assert "3 passed, 0 failed" in said
+    assert "4 passed, 0 failed" in said
 
     (project / "tests/good.yml").unlink()
     (project / "tests/wrong.yml").write_text(WRONG)

@@ -114,8 +114,10 @@ def grant_hearing(role: iam.Role, lakehouse: Lakehouse) -> None:
         )
 
 
-def grant_tables(role: iam.Role, lakehouse: Lakehouse) -> None:
+def grant_tables(role: iam.Role, lakehouse: Lakehouse, *, state: bool = False) -> None:
     """Let `role` read what landed and keep the tables of the databases of `lakehouse`, no others.
+
+    With `state` also what outlasts a node: what was told, and the state of automations.
 
     A table lies in the folder of its database: `NAME/`, where a stage makes the database, and
     Iceberg's own `NAME.db/` below the warehouse of the target, where a database has no location.
@@ -135,6 +137,9 @@ def grant_tables(role: iam.Role, lakehouse: Lakehouse) -> None:
         allow_objects(role, "KeepTables", warehouse, folders, _WRITE)
         keep = (*LIST_TABLES, "glue:CreateTable", "glue:UpdateTable")
         allow_tables(role, "CatalogTables", lakehouse.databases, keep)
+    if state:
+        kept = [f"{WAREHOUSE_PREFIX}.polynya/{one}/*" for one in ("automations", "notifications")]
+        allow_objects(role, "KeepState", warehouse, kept, _WRITE)
 
 
 def grant_reading(role: Holder, lakehouse: Lakehouse) -> None:

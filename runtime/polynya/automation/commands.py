@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO, Final, Protocol
 
 from polynya.model.config.automation import (
@@ -25,7 +27,7 @@ from polynya.model.config.automation import (
     VerifyAction,
 )
 from polynya.model.config.fields import format_duration
-from polynya.model.error_catalogue.automations import ACTION_TIMED_OUT
+from polynya.model.error_catalogue.automations import ACTION_NOT_IN_AGENT, ACTION_TIMED_OUT
 from polynya.store.clock import Clock
 
 #: Number of the process that a command ends with (`cli/stopping.py`).
@@ -46,6 +48,37 @@ class ActionEnd:
     stopped: bool = False
 
 
+class Surroundings(Enum):
+    """Where automations are looked at."""
+
+    RUN = auto()
+    """In a project that nothing else works on, or beside `polynya run`."""
+    CLUSTER = auto()
+    """In an agent whose nodes share work: an action asks the owners of tables."""
+    AGENT = auto()
+    """In an agent that is alone: it takes no requests."""
+
+
+def skipped_why(action: Action, surroundings: Surroundings) -> str | None:
+    """Why an action has nothing to do in an agent; None: it has."""
+    if surroundings is not Surroundings.RUN and isinstance(action, RunAction | MaintainAction):
+        return "agents do this all the time"
+    return None
+
+
+def refused(action: Action, surroundings: Surroundings) -> ActionEnd | None:
+    """Why an action cannot be carried out in an agent; None: it can."""
+    reason = None
+    if surroundings is Surroundings.AGENT and isinstance(action, ReloadAction):
+        reason = "it would take the tables from the agent; nodes that share work can be asked"
+    elif surroundings is not Surroundings.RUN and isinstance(action, ExportAction):
+        reason = "the archive would end with the node"
+    if reason is None:
+        return None
+    error = ACTION_NOT_IN_AGENT(reason=reason)
+    return ActionEnd(success=False, code=error.code, message=error.message)
+
+
 class Commands(Protocol):
     """Runs commands of `polynya`."""
 
@@ -56,20 +89,27 @@ class Commands(Protocol):
         ...
 
 
-def arguments_of(action: Action, directory: Path, started: datetime) -> list[str]:
+def arguments_of(
+    action: Action,
+    directory: Path,
+    started: datetime,
+    surroundings: Surroundings = Surroundings.RUN,
+) -> list[str]:
     """The command line of an action, after `polynya`.
 
     Args:
         action: of an automation.
         directory: the project folder.
         started: when the run began, which names an archive.
+        surroundings: in a cluster, a reload is asked of the owners and waited for.
     """
     match action:
         case RunAction():
             return ["run", *action.run, "--once", "--apply", action.apply]
         case ReloadAction():
             dataset = [] if action.dataset is None else ["--dataset", action.dataset]
-            return ["reload", action.reload, *dataset, "--mode", action.mode]
+            waits = ["--wait"] if surroundings is Surroundings.CLUSTER else []
+            return ["reload", action.reload, *dataset, "--mode", action.mode, *waits]
         case MaintainAction():
             return ["maintain", *action.maintain]
         case VerifyAction():
@@ -89,6 +129,7 @@ class ChildCommands:
         target: its target.
         clock: of the time limits.
         command: how `polynya` is called.
+        variables: of the environment, besides those of this process.
     """
 
     def __init__(
@@ -97,9 +138,10 @@ class ChildCommands:
         target: str,
         clock: Clock,
         command: Sequence[str] = (sys.executable, "-m", "polynya"),
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._tail = ("--project", str(directory), "--target", target, "--json")
-        self._clock, self._command = clock, tuple(command)
+        self._clock, self._command, self._variables = clock, tuple(command), dict(variables)
 
     def run(
         self, arguments: Sequence[str], limit: timedelta, goes_on: Callable[[], bool]
@@ -108,7 +150,7 @@ class ChildCommands:
         with tempfile.TemporaryFile() as sink:
             process = subprocess.Popen(
                 [*self._command, *arguments, *self._tail],
-                env={**os.environ, PARENT: str(os.getpid())},
+                env={**os.environ, **self._variables, PARENT: str(os.getpid())},
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,

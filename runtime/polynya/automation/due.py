@@ -14,12 +14,14 @@ from typing import Final
 
 from polynya.model.automations import LoadedAutomation
 from polynya.model.config.automation import (
+    ApiTrigger,
     Automation,
     FileTrigger,
     OverdueTrigger,
     ScheduleTrigger,
     TaskTrigger,
     Trigger,
+    WebhookTrigger,
 )
 from polynya.model.config.fields import format_duration
 from polynya.model.config.schedule import Recurrence, ZonedCron
@@ -48,9 +50,12 @@ class TaskEnds:
 
 @dataclass(frozen=True, slots=True)
 class TriggerFacts:
-    """What triggers depend on: ends of tasks by name, and versions of files by glob and path."""
+    """What triggers depend on: ends of tasks by name, and versions of files by glob and path.
 
-    tasks: Mapping[str, TaskEnds] = field(default_factory=dict)
+    Where tasks run all the time they have no ends: None, and what waits for them starts nothing.
+    """
+
+    tasks: Mapping[str, TaskEnds] | None = field(default_factory=dict)
     files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -69,10 +74,11 @@ class TriggerMemory:
 
 @dataclass(frozen=True, slots=True)
 class DueMoment:
-    """One run that is due: its moment in UTC, and why."""
+    """One run that is due: its moment in UTC, and why; `run` is its id, if somebody was told it."""
 
     at: datetime
     why: str
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,7 @@ def decide(
     memory: Mapping[str, TriggerMemory],
     facts: TriggerFacts,
     now: datetime,
+    call: DueMoment | None = None,
 ) -> DueDecision:
     """Which runs of an automation are due.
 
@@ -103,6 +110,7 @@ def decide(
         memory: of its triggers, by `key_of`.
         facts: of the tasks and globs that its triggers name.
         now: this moment, with its zone.
+        call: a call from outside that was taken, if there is one.
     """
     settings = automation.settings
     due: list[DueMoment] = []
@@ -116,13 +124,26 @@ def decide(
                 clock = automation.clocks[index]
                 after[key], found, lost = _of_schedule(settings, trigger, clock, known, now)
                 left_out += lost
+            case TaskTrigger() | OverdueTrigger() if facts.tasks is None:
+                found = []
+                if known is not None:
+                    after[key] = known
             case TaskTrigger():
-                after[key], found = _of_tasks(trigger, known, facts, now)
+                after[key], found = _of_tasks(trigger, known, facts.tasks or {}, now)
             case OverdueTrigger():
-                after[key], found = _of_overdue(trigger, known, facts, now)
+                after[key], found = _of_overdue(trigger, known, facts.tasks or {}, now)
             case FileTrigger():
                 after[key], found = _of_files(trigger, known, facts, now)
+            case WebhookTrigger() | ApiTrigger():
+                # What they have used is kept with the calls: `automation/calls.py`.
+                found = []
         due += found
+    if call is not None:
+        if settings.missed == "skip" and now - call.at > ON_TIME:
+            why = f"{call.why}, but nothing looked in time"
+            left_out.append(DueMoment(call.at, why, call.run))
+        else:
+            due.append(call)
     return DueDecision(tuple(sorted(due, key=lambda one: one.at)), after, tuple(left_out))
 
 
@@ -176,9 +197,12 @@ def _of_schedule(
 
 
 def _of_tasks(
-    trigger: TaskTrigger, known: TriggerMemory | None, facts: TriggerFacts, now: datetime
+    trigger: TaskTrigger,
+    known: TriggerMemory | None,
+    tasks: Mapping[str, TaskEnds],
+    now: datetime,
 ) -> tuple[TriggerMemory, list[DueMoment]]:
-    ends = {task: facts.tasks.get(task, TaskEnds()).last(trigger.result) for task in trigger.after}
+    ends = {task: tasks.get(task, TaskEnds()).last(trigger.result) for task in trigger.after}
     texts = {task: end.isoformat() for task, end in ends.items() if end is not None}
     if known is None:
         return TriggerMemory(used=texts), []
@@ -192,10 +216,13 @@ def _of_tasks(
 
 
 def _of_overdue(
-    trigger: OverdueTrigger, known: TriggerMemory | None, facts: TriggerFacts, now: datetime
+    trigger: OverdueTrigger,
+    known: TriggerMemory | None,
+    tasks: Mapping[str, TaskEnds],
+    now: datetime,
 ) -> tuple[TriggerMemory, list[DueMoment]]:
     first = known or TriggerMemory(seen=now.astimezone(UTC))
-    ended = facts.tasks.get(trigger.overdue, TaskEnds()).success
+    ended = tasks.get(trigger.overdue, TaskEnds()).success
     # One that never ended well is overdue from the first look on.
     since = ended or first.seen
     if since is None or now - since <= trigger.longer_than:

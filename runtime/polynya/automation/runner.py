@@ -19,7 +19,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from polynya.automation.commands import ActionEnd, Commands, arguments_of
+from polynya.automation.commands import (
+    ActionEnd,
+    Commands,
+    Surroundings,
+    arguments_of,
+    refused,
+    skipped_why,
+)
 from polynya.automation.due import DueDecision, DueMoment, TriggerFacts, decide
 from polynya.automation.state import (
     SILENT,
@@ -65,6 +72,7 @@ class AutomationRunner:
         clock: of everything.
         tell: takes each run that ended.
         stop: ends runs under way when it is set.
+        surroundings: where this process is, which decides what an action can do.
     """
 
     def __init__(
@@ -78,11 +86,16 @@ class AutomationRunner:
         clock: Clock,
         tell: Tell,
         stop: threading.Event,
+        surroundings: Surroundings = Surroundings.RUN,
     ) -> None:
         self._automations = {one.settings.name: one for one in automations}
         self._store, self._landing, self._directory = store, landing, directory
         self._commands, self._clock, self._tell, self._stop = commands, clock, tell, stop
+        self._surroundings = surroundings
         self._by = f"{socket.gethostname()}:{os.getpid()}"
+        self._at_work: list[threading.Thread] = []
+        self._told: set[str] = set()
+        self._paused: set[str] = set()
 
     def carry_out_due(self, failed: Callable[[PolynyaError], None]) -> bool:
         """Carry out everything that is due now, one run after the other.
@@ -100,26 +113,36 @@ class AutomationRunner:
 
     def keep_looking(self, failed: Callable[[PolynyaError], None]) -> None:
         """Look every few seconds until `stop` is set; each run works on a thread of its own."""
-        told: set[str] = set()
-        at_work: list[threading.Thread] = []
         while not self._stop.is_set():
-            at_work = [thread for thread in at_work if thread.is_alive()]
-            for name, one in self._automations.items():
-                try:
-                    run = self._look_at(one)
-                except (PolynyaError, OSError) as error:
-                    if str(error) not in told:
-                        told.add(str(error))
-                        failed(as_polynya(error))
-                    continue
-                if run is not None:
-                    work = partial(self._guarded, name, run, failed)
-                    thread = threading.Thread(target=work, name=f"automation {name}")
-                    thread.start()
-                    at_work.append(thread)
+            self.look(failed)
             self._stop.wait(_LOOK_SECONDS)
-        for thread in at_work:
+        for thread in self._at_work:
             thread.join()
+
+    def look(self, failed: Callable[[PolynyaError], None]) -> None:
+        """Look at each automation; runs that begin work on threads of their own.
+
+        `failed` gets each error once.
+        """
+        self._at_work = [thread for thread in self._at_work if thread.is_alive()]
+        for name, one in self._automations.items():
+            try:
+                run = self._look_at(one)
+            except (PolynyaError, OSError) as error:
+                if str(error) not in self._told:
+                    self._told.add(str(error))
+                    failed(as_polynya(error))
+                continue
+            if run is not None:
+                work = partial(self._guarded, name, run, failed)
+                thread = threading.Thread(target=work, name=f"automation {name}")
+                thread.start()
+                self._at_work.append(thread)
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The automations that were paused when they were last looked at."""
+        return frozenset(self._paused)
 
     def _guarded(self, name: str, run: RunningRun, failed: Callable[[PolynyaError], None]) -> None:
         try:
@@ -152,9 +175,13 @@ class AutomationRunner:
             nonlocal begun, left_out
             begun, left_out = None, ()
             state = self._without_dead(settings.name, state, now)
-            decision = decide(automation, state.memory, facts, now)
-            state = state.model_copy(update={"memory": dict(decision.memory)})
+            call = state.call
+            decision = decide(automation, state.memory, facts, now, call)
+            state = state.model_copy(update={"memory": dict(decision.memory), "call": None})
             if state.paused is not None or not settings.enabled:
+                if call is not None:
+                    why = f"{call.why}, but the automation was paused before it began"
+                    left_out = (DueMoment(call.at, why, call.run),)
                 return state
             state, left_out = _with_due(settings, state, decision)
             if state.running is None and state.waiting:
@@ -164,7 +191,9 @@ class AutomationRunner:
                 )
             return state
 
-        self._store.change(settings.name, look)
+        state = self._store.change(settings.name, look)
+        is_paused = state is not None and state.paused is not None
+        (self._paused.add if is_paused else self._paused.discard)(settings.name)
         for moment in left_out:
             self._log_left_out(settings.name, moment, now)
         return begun
@@ -179,7 +208,9 @@ class AutomationRunner:
                 tasks.add(trigger.overdue)
             elif isinstance(trigger, FileTrigger):
                 globs.add(trigger.file)
-        ends = {task: self._store.ends(task) for task in tasks}
+        # The tasks of an agent have no end.
+        is_run = self._surroundings is Surroundings.RUN
+        ends = {task: self._store.ends(task) for task in tasks} if is_run else None
         return TriggerFacts(ends, {glob: self._files(glob) for glob in globs})
 
     def _files(self, glob: str) -> dict[str, str]:
@@ -191,7 +222,7 @@ class AutomationRunner:
 
     def _run_of(self, due: DueMoment, now: datetime) -> RunningRun:
         return RunningRun(
-            id=run_id(now), due=due.at, why=due.why, by=self._by, started=now, alive=now
+            id=due.run or run_id(now), due=due.at, why=due.why, by=self._by, started=now, alive=now
         )
 
     def _without_dead(self, name: str, state: AutomationState, now: datetime) -> AutomationState:
@@ -207,8 +238,9 @@ class AutomationRunner:
         return state.model_copy(update={"running": None, "cancel": False, "last": last})
 
     def _log_left_out(self, name: str, moment: DueMoment, now: datetime) -> None:
+        id_ = moment.run or f"{run_id(moment.at)}-left-out"
         log = RunLog(
-            id=f"{run_id(moment.at)}-left-out", automation=name, due=moment.at, why=moment.why,
+            id=id_, automation=name, due=moment.at, why=moment.why,
             by=self._by, started=now, ended=now, state="left_out",
         )  # fmt: skip
         self._store.log(log)
@@ -228,7 +260,9 @@ class AutomationRunner:
             if watch.lost:
                 # Another process has closed the run; its log is the true one.
                 return self._store.run(name, run.id) or log
-        log = self._closed(log, failures, stopped=watch.stopped)
+        # A stop after the last step has kept nothing from being done.
+        stopped = any(step.state == "cancelled" for step in log.steps)
+        log = self._closed(log, failures, stopped=stopped)
         self._store.log(log)
 
         def end(state: AutomationState) -> AutomationState | None:
@@ -256,12 +290,19 @@ class AutomationRunner:
         self, log: RunLog, action: Action, failures: list[ActionEnd], watch: _Watch
     ) -> RunLog:
         """Carry out one action with its further tries; the log with its step."""
-        arguments = arguments_of(action, self._directory, log.started)
+        arguments = arguments_of(action, self._directory, log.started, self._surroundings)
         step = StepLog(action=_shown(arguments, self._directory), started=self._clock.now())
         wanted = {"success": not failures, "failure": bool(failures), "always": True}
         if watch.stopped or not wanted[action.when]:
             state = "cancelled" if watch.stopped else "skipped"
             return self._logged(log, step, state=state, ended=step.started)
+        if (why := skipped_why(action, self._surroundings)) is not None:
+            return self._logged(log, step, state="skipped", ended=step.started, message=why)
+        if (end := refused(action, self._surroundings)) is not None:
+            failures.append(end)
+            return self._logged(
+                log, step, state="failure", ended=step.started, code=end.code, message=end.message
+            )
         log = self._logged(log, step)
         end = ActionEnd(success=False, stopped=True)
         for number in range(1, action.retries + 2):
@@ -301,12 +342,19 @@ def _with_due(
     if not due:
         return state, left_out
     if settings.missed == "all":
-        waiting = (*state.waiting, *due)[-settings.missed_limit :]
-        return state.model_copy(update={"waiting": waiting}), left_out
-    # What several triggers want at the same time is one run.
-    due = (DueMoment(due[-1].at, "; ".join(dict.fromkeys(one.why for one in due))),)
+        waiting = (*state.waiting, *due)
+        kept = waiting[-settings.missed_limit :]
+        over = tuple(
+            DueMoment(one.at, f"{one.why}, but `missed_limit` runs waited after it", one.run)
+            for one in waiting[: len(waiting) - len(kept)]
+        )
+        return state.model_copy(update={"waiting": kept}), (*left_out, *over)
+    # What several triggers want at the same time is one run, which keeps the id of a call.
+    run = next((one.run for one in (*state.waiting, *due) if one.run), "")
+    due = (DueMoment(due[-1].at, "; ".join(dict.fromkeys(one.why for one in due)), run),)
     if state.running is not None and settings.overlap == "skip":
-        return state, (*left_out, DueMoment(due[0].at, f"{due[0].why}, but a run was under way"))
+        why = f"{due[0].why}, but a run was under way"
+        return state, (*left_out, DueMoment(due[0].at, why, run))
     cancel = state.cancel or (state.running is not None and settings.overlap == "cancel")
     return state.model_copy(update={"waiting": due, "cancel": cancel}), left_out
 

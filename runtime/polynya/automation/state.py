@@ -82,8 +82,19 @@ class RunningRun(_Stored):
     alive: datetime
 
 
+class HeardCall(_Stored):
+    """A call that was taken: the run that it starts, and how long it is known."""
+
+    run: str
+    until: datetime
+
+
 class AutomationState(_Stored):
-    """The state of one automation; `last` is the run that ended last, without its steps."""
+    """The state of one automation.
+
+    `last` is the run that ended last, without its steps. `call` is a call from outside that no look
+    has seen yet, `heard` what was called before, by what tells one call from others.
+    """
 
     memory: dict[str, TriggerMemory] = Field(default_factory=dict)
     paused: datetime | None = None
@@ -91,6 +102,8 @@ class AutomationState(_Stored):
     cancel: bool = False
     waiting: tuple[DueMoment, ...] = ()
     last: RunLog | None = None
+    call: DueMoment | None = None
+    heard: dict[str, HeardCall] = Field(default_factory=dict)
 
 
 class _Ends(_Stored):

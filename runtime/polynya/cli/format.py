@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
 from rich.table import Table
 from rich.text import Text
@@ -174,15 +173,10 @@ def write_csv(answer: Answer, out: TextIO) -> None:
     What has no plain text, such as times, binary and nested values, is written as in JSON.
     """
     # Start-up time: pyarrow.
-    import pyarrow as pa
-    from pyarrow import csv
+    from polynya.lake.read.values import csv_parts
 
-    schema = pa.schema([(field.name, _plain(field.type)) for field in answer.schema])
-    batches = (_plain_batch(batch, schema) for batch in answer.batches)
-    for batch, has_header in _first_and_rest(batches, schema):
-        text = io.BytesIO()
-        csv.write_csv(batch, text, csv.WriteOptions(include_header=has_header))
-        content = text.getvalue().decode("utf-8")
+    for part in csv_parts(answer):
+        content = part.decode("utf-8")
         # A program gets the values as they are.
         out.write(visible(content, out.encoding) if out.isatty() else content)
 
@@ -212,41 +206,6 @@ def _cell(value: object, kind: pa.DataType) -> Text:
 
 def _text(value: object, kind: pa.DataType) -> str:
     # Start-up time: pyarrow.
-    from polynya.lake.read.values import to_json
+    from polynya.lake.read.values import to_text
 
-    simple = to_json(value, kind)
-    return simple if isinstance(simple, str) else json.dumps(simple, ensure_ascii=False)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type itself if Arrow writes it as people expect, else text."""
-    import pyarrow as pa
-
-    is_plain = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)
-    return kind if is_plain else pa.string()
-
-
-def _plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    columns: list[Any] = []
-    for column, field in zip(batch.columns, schema, strict=True):
-        if column.type == field.type:
-            columns.append(column)
-        else:
-            values, kind = column.to_pylist(), column.type
-            texts = [None if value is None else _text(value, kind) for value in values]
-            columns.append(pa.array(texts, pa.string()))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _first_and_rest(
-    batches: Iterator[pa.RecordBatch], schema: pa.Schema
-) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """Each batch, and whether it is the first; an empty one if there is none."""
-    import pyarrow as pa
-
-    first = next(batches, pa.RecordBatch.from_pylist([], schema))
-    yield first, True
-    for batch in batches:
-        yield batch, False
+    return to_text(value, kind)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
+from polynya.model.config.derived import DerivedTask
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
+from polynya.model.error_catalogue.derived import QUERY_ROW_NOT_REPLAYABLE
 from polynya.model.error_catalogue.operation import NO_SUCH_QUARANTINED_RECORD
 from polynya.model.loader import LoadedProject
 from polynya.store.places import store_at
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Offset of what stands for a whole file.
 WHOLE_FILE: Final = -1
+#: Offset of a row that a query returned.
+OF_QUERY: Final = -2
 #: Groups of the summary; a broken feed may have as many as files.
 _MOST_GROUPS: Final = 30
 
@@ -91,6 +95,8 @@ def summary(made: Sequence[Group]) -> Table:
 def as_entry(row: dict[str, Any]) -> str:
     """One record in two lines, which a terminal of any width can show."""
     where = place_in_file(row)
+    if row["offset"] == OF_QUERY:
+        return f"{row['id']}  {row['dataset']}  {where}\n  {row['rule']}: {row['error']}"
     number = where if row["offset"] == WHOLE_FILE else f"record {where}"
     head = f"{row['id']}  {row['dataset']}  {row['file']}, {number}"
     return f"{head}\n  {row['rule']}: {row['error']}"
@@ -98,6 +104,8 @@ def as_entry(row: dict[str, Any]) -> str:
 
 def place_in_file(row: dict[str, Any]) -> str:
     """Where a record stood in its file, counted from 1."""
+    if row["offset"] == OF_QUERY:
+        return "a row of its query"
     return "whole file" if row["offset"] == WHOLE_FILE else str(row["offset"] + 1)
 
 
@@ -250,6 +258,9 @@ def replay(
     for entry in inventory(project, python_catalog(project.target)):
         wanted = [identifier for name, identifier in chosen if name == entry.name]
         if not wanted:
+            continue
+        if all_ and isinstance(entry.task, DerivedTask):
+            context.output.note(f"{entry.name}: {QUERY_ROW_NOT_REPLAYABLE.fix}")
             continue
         result = replay_entry(engine, entry, wanted)
         data = {

@@ -1,4 +1,4 @@
-"""`polynya --server URL …`: the command is an operation of that server."""
+"""`polynya --server URL …`: the command is an operation of that server, or shows its answer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.format import to_json
 from polynya.cli.held_signals import release
 from polynya.cli.options import wrong_usage
+from polynya.cli.remote_reads import READS, Read
 from polynya.client import Operation, PolynyaClient
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.server_operations import COMMAND_NOT_SERVED
@@ -33,6 +34,10 @@ def call_server(context: CommandContext, app: App, tokens: Sequence[str]) -> int
     options = context.options
     if options.project != Path() or options.target is not None or options.bindings is not None:
         raise WRONG_USAGE("a server has its own project and target", fix="leave them out")
+    read = read_of(tokens)
+    if read is not None:
+        client = PolynyaClient(options.server or "", os.environ.get(TOKEN) or None)
+        return read(context, client, _bound(app, tokens))
     verb, parameters = request_of(app, tokens)
     client = PolynyaClient(options.server or "", os.environ.get(TOKEN) or None)
     release()
@@ -50,6 +55,20 @@ def call_server(context: CommandContext, app: App, tokens: Sequence[str]) -> int
     return end.exit_code
 
 
+def read_of(tokens: Sequence[str]) -> Read | None:
+    """What shows the answer of a server to a command that starts nothing."""
+    words = [word for word in tokens[:2] if not word.startswith("-")]
+    return READS.get(" ".join(words)) or READS.get(" ".join(words[:1]))
+
+
+def _bound(app: App, tokens: Sequence[str]) -> dict[str, Any]:
+    try:
+        _, bound, _ = app.parse_args(list(tokens), exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        raise wrong_usage(error) from error
+    return dict(bound.arguments)
+
+
 def request_of(app: App, tokens: Sequence[str]) -> tuple[Verb, NoParameters]:
     """The action and the parameters that a command line means.
 
@@ -60,12 +79,8 @@ def request_of(app: App, tokens: Sequence[str]) -> tuple[Verb, NoParameters]:
     if name is None:
         raise COMMAND_NOT_SERVED(what=f"`polynya {' '.join(words)}`")
     verb = VERBS[name]
-    try:
-        _, bound, _ = app.parse_args(list(tokens), exit_on_error=False, print_error=False)
-    except CycloptsError as error:
-        raise wrong_usage(error) from error
     body: dict[str, Any] = {}
-    for parameter, value in bound.arguments.items():
+    for parameter, value in _bound(app, tokens).items():
         field = verb.parameters.model_fields.get(parameter)
         if field is None:
             raise COMMAND_NOT_SERVED(what=f"`{parameter}` of `polynya {' '.join(verb.words)}`")

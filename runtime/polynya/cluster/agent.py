@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum, auto
 from queue import Empty
 from typing import Any, Final, TypeAlias
@@ -235,6 +236,7 @@ class AgentPorts:
         fetch_jars: begins to fetch the jars of a project, which ends with a JarsFetched.
         join: makes this node a member of its cluster; None where nodes share nothing.
         configured: called with each project that is in force from now on.
+        due: the next moments at which the cluster has work besides its tasks, by what it is.
     """
 
     read: Callable[[], None]
@@ -248,6 +250,7 @@ class AgentPorts:
     fetch_jars: Callable[[LoadedProject], object]
     join: Callable[[LoadedProject], ClusterMembership] | None = None
     configured: Callable[[LoadedProject], None] = lambda _: None
+    due: Callable[[datetime], Mapping[str, datetime]] = lambda _: {}
 
 
 @dataclass(slots=True)
@@ -478,7 +481,8 @@ class Agent:
             captures |= job.backlog.captures(now)
         kept = {job.key.task for job in jobs if job.state in {"stopped", "suspended"}}
         tasks = [one.task for name, one in in_force.tasks.items() if name not in kept]
-        return watch_list(tasks, positions, captures, self._clock.now())
+        moment = self._clock.now()
+        return watch_list(tasks, positions, captures, moment, more=self._ports.due(moment))
 
     def _tell(self, event: Event) -> None:
         self._news = True

@@ -57,7 +57,7 @@ UNNAMED_CLUSTER = (
 )
 
 
-_ACTIVE_FOLDER: Final = "in-force"
+ACTIVE_FOLDER: Final = "in-force"
 _CANDIDATE_FOLDER: Final = "candidate"
 #: Represents the project file, which may be missing, or be there twice.
 _PROJECT_FILE: Final = PROJECT_FILES[0]
@@ -123,7 +123,7 @@ class Acceptance:
     def stored(self) -> ConfigurationSnapshot | None:
         """The files that were in force when this node ran last, if it ever ran."""
         try:
-            return FolderSource(self._work / _ACTIVE_FOLDER).read()
+            return FolderSource(self._work / ACTIVE_FOLDER).read()
         except ConfigError:
             return None
 
@@ -153,7 +153,7 @@ class Acceptance:
         if project is None:
             raise ConfigErrors(found)
         files = {path: content for path, content in files.items() if path not in wrong}
-        write_to(ConfigurationSnapshot(identity_of(files), files), self._work / _ACTIVE_FOLDER)
+        write_to(ConfigurationSnapshot(identity_of(files), files), self._work / ACTIVE_FOLDER)
         elsewhere = {
             task.name: why
             for task in project.works

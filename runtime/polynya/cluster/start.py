@@ -13,7 +13,8 @@ from typing import Any, Final, TextIO
 from uuid import uuid4
 
 from polynya.cluster.agent import Agent, AgentPace, AgentPorts, Encode, HeartbeatOutlet, StateFile
-from polynya.cluster.configuration import Acceptance, ClusterTasks
+from polynya.cluster.automations import AutomationPlace, ClusterAutomations
+from polynya.cluster.configuration import ACTIVE_FOLDER, Acceptance, ClusterTasks
 from polynya.cluster.gossip.messages import Sender
 from polynya.cluster.gossip.stream import Gossip, StreamGossip
 from polynya.cluster.member_thread import MembershipSettings, join, watch_spot
@@ -94,6 +95,8 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
     if settings.metrics is not None:
         reports.append(MetricsOutlet(settings.metrics).put)
 
+    automations = _automations(settings, work, base, inbox)
+    reports.append(automations.put)
     notifiers: list[Notifier] = []
     recorders: list[LatencyRecorder] = []
 
@@ -105,6 +108,7 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
         tell(event)
 
     def configured(project: LoadedProject) -> None:
+        automations.configure(project)
         for notifying in notifiers:
             notifying.configure(project)
         for recorder in recorders:
@@ -144,18 +148,36 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
         reports=reports,
         alive=_sign_of_life(notify, clock),
         ready=lambda: notify("READY=1"),
-        draining=lambda: notify("STOPPING=1"),
+        draining=lambda: _each(automations.stop, lambda: notify("STOPPING=1")),
         draw=random.random,
         fetch_jars=lambda project: fetch_in_background(project, inbox, settings.node_id),
         join=_joining(settings, inbox, tell),
         configured=configured,
+        due=automations.due,
     )
+    automations.start()
     if settings.imds is not None:
         watch_spot(settings.imds, settings.node_id, inbox)
     node = Node(settings.node_id, settings.cluster, clock.now())
     mine = ClusterTasks(settings.tasks_of or settings.cluster, settings.only_named)
     acceptance = Acceptance(work, settings.target, base, mine)
     return Agent(node, acceptance, ports, clock=clock, inbox=inbox, pace=settings.pace)
+
+
+def _automations(
+    settings: AgentSettings, work: Path, base: Path, inbox: Inbox
+) -> ClusterAutomations:
+    """The automations of the node; their commands work in the folder that has its files."""
+    folder = base if (base / "polynya.yml").exists() else work / ACTIVE_FOLDER
+    place = AutomationPlace(settings.node_id, folder, settings.coordination, settings.cluster)
+    return ClusterAutomations(
+        place, clock=SystemClock(), tell=lambda event: inbox.put(Noticed(event))
+    )
+
+
+def _each(*calls: Callable[[], None]) -> None:
+    for call in calls:
+        call()
 
 
 def _sending_gossip(stream: RecordStream, cluster: str, node: str) -> Gossip:

@@ -17,7 +17,7 @@ from polynya.derived.steps import FlowRelation, FlowStepScope
 from polynya.model.config.expectations import ROW_KINDS, ResultExpectation
 from polynya.model.config.fields import format_duration
 from polynya.model.error_catalogue.derived import EXPECTATION_REFUSED
-from polynya.model.names import quote, shown
+from polynya.model.names import literal, quote, shown
 from polynya.model.types import DATE, DOUBLE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, DataType
 
 #: Rows of which a failed expectation shows the keys.
@@ -44,6 +44,7 @@ class ExpectationCheck:
         join: what it adds to the relation that is judged, if anything.
         sample: columns of the rows that the message shows, and the rest of their query after
             `FROM`. None where no row is at fault.
+        fails: condition of a row that fails, never NULL; None where no row is at fault by itself.
     """
 
     expectation: ResultExpectation
@@ -52,6 +53,7 @@ class ExpectationCheck:
     says: Callable[[int, Any], str]
     join: str = ""
     sample: tuple[tuple[str, ...], str] | None = None
+    fails: str | None = None
 
     @property
     def is_of_rows(self) -> bool:
@@ -93,6 +95,27 @@ def sample_query(check: ExpectationCheck, relation: str) -> str | None:
         return None
     columns, rest = check.sample
     return f"SELECT {', '.join(map(quote, columns))} FROM {_joined([check], relation)} {rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class RowVerdict:
+    """SQL over a row that checks judge: whether it fails one, the first that it fails, and all."""
+
+    fails: str
+    rule: str
+    error: str
+
+    @classmethod
+    def of(cls, checks: Sequence[ExpectationCheck]) -> RowVerdict:
+        """The verdict of checks that judge each row by itself; there is at least one."""
+        named = [(str(check.fails), literal(check.expectation.label)) for check in checks]
+        first = " ".join(f"WHEN {fails} THEN {name}" for fails, name in named)
+        each = ", ".join(f"IF({fails}, {name}, NULL)" for fails, name in named)
+        return cls(
+            " OR ".join(fails for fails, _ in named),
+            f"CASE {first} END",
+            f"concat('the row fails ', concat_ws(', ', {each}))",
+        )
 
 
 def _joined(checks: Sequence[ExpectationCheck], relation: str) -> str:
@@ -171,6 +194,7 @@ def _of_rows(
         lambda failing, rows: f"{failing:,} of {rows:,} rows",
         join,
         (result.keys, f"WHERE {fails} ORDER BY {order} LIMIT {_SHOWN}"),
+        fails,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from polynya.derived.flow import tables_read
 from polynya.derived.tables import parsed_query
@@ -22,6 +22,7 @@ from polynya.model.names import shown
 from polynya.transform.expressions import validate_expression
 from polynya.transform.parsing import own_calls, parse
 
+_AS_APPLIED: Final = "it shows the state of the last apply, so its rows depend on when applies run"
 #: A table that a query may read: one of the project, or one that others maintain.
 QueryInput: TypeAlias = ResolvedDataset | RegisteredDataset
 
@@ -66,6 +67,8 @@ def dataset_named(
             where=where,
             fix="write the name with its schema",
         )
+    if not found:
+        _refuse_other_views(name, known.values(), where, reader)
     if not found and not may_grow:
         near = known if "." in name else {one.relations.view: one for one in known.values()}
         fix = suggest(name, sorted(near)) or "add its task to `from`"
@@ -87,6 +90,30 @@ def dataset_named(
             fix="set `history: true` for it in its task",
         )
     return dataset
+
+
+def _refuse_other_views(name: str, datasets: Iterable[QueryInput], where: str, reader: str) -> None:
+    """Raise OperationError for a view whose rows go or change without a change of a record."""
+    for dataset in datasets:
+        if not isinstance(dataset, ResolvedDataset):
+            continue
+        relations = dataset.relations
+        versions = f"read {shown(relations.history_view)}, which has every version of every row"
+        for view, reason, fix in (
+            (
+                relations.changes_view,
+                "its rows go when they are applied or expire, though no record changes",
+                versions,
+            ),
+            (relations.current_stored_view, _AS_APPLIED, f"read {shown(relations.view)}"),
+            (relations.history_stored_view, _AS_APPLIED, versions),
+        ):
+            if name.lower() in {view.lower(), f"{relations.schema}.{view}".lower()}:
+                raise QUERY_INPUT_UNKNOWN(
+                    f"{reader} reads {shown(name)}, and {reason}",
+                    where=where,
+                    fix=fix,
+                )
 
 
 def query_errors(project: LoadedProject) -> list[ConfigError]:

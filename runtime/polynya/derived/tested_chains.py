@@ -15,7 +15,8 @@ from polynya.derived.inputs import dataset_named
 from polynya.derived.tables import parsed_query
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
-from polynya.model.config.settings import Dataset
+from polynya.model.config.registered import RegisteredTask
+from polynya.model.config.settings import Dataset, Landing
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import (
@@ -78,12 +79,12 @@ def chain_errors(tests: Iterable[object]) -> list[ConfigError]:
 
 def chain_of_test(test: LoadedTransformTest) -> tuple[TransformChain, list[ConfigError]]:
     """The tables of a test, and what is wrong with those that it names."""
-    search = _Search(test)
+    search = _Search(test, _in_the_test(test.task))
     given = search.given()
     expected = search.expected()
     if not search.errors:
         # Without any, the test says only that a step fails.
-        whole = [(test.task, dataset) for dataset in test.task.datasets]
+        whole = [(search.task, dataset) for dataset in search.task.datasets]
         for task, dataset in expected.values() or whole:
             search.need(task, dataset)
         search.check_rows(given)
@@ -100,6 +101,33 @@ def chain_of_test(test: LoadedTransformTest) -> tuple[TransformChain, list[Confi
     return TransformChain(given, expected, running, in_order), search.errors
 
 
+def _in_the_test(task: DerivedTask) -> DerivedTask:
+    """A transform that reads storage tasks in place of registered tables, and so does all below."""
+    reads = [_in_the_test(read) if isinstance(read, DerivedTask) else read for read in task.reads]
+    reads += [_stand_in(registered) for registered in task.registered]
+    return task.model_copy(update={"reads": tuple(reads), "registered": ()})
+
+
+def _stand_in(registered: RegisteredTask) -> StorageTask:
+    """A storage task with the tables of a registered one, whose rows only a test gives.
+
+    Rows of a table without keys are appended, since they may be equal.
+    """
+    return StorageTask(
+        apiVersion=registered.apiVersion,
+        kind="storage",
+        name=registered.name,
+        schema_=registered.schema_ or registered.name,
+        landing=Landing(path=registered.name, format="parquet"),
+        datasets=tuple(
+            Dataset(name=table.name, path=f"{table.name}/*", mode="merge", keys=table.keys)
+            if table.keys
+            else Dataset(name=table.name, path=f"{table.name}/*", mode="append_only")
+            for table in registered.tables
+        ),
+    )
+
+
 def _with_inputs(task: StorageTask) -> Iterator[StorageTask]:
     """A task and all that it reads, directly or not."""
     yield task
@@ -112,13 +140,14 @@ class _Search:
     """Resolves the names of one test; errors are collected."""
 
     test: LoadedTransformTest
+    task: DerivedTask
     tasks: tuple[StorageTask, ...] = ()
     errors: list[ConfigError] = field(default_factory=list)
     found: set[tuple[str, str]] = field(default_factory=set)
     needed: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.tasks = tuple({task.name: task for task in _with_inputs(self.test.task)}.values())
+        self.tasks = tuple({task.name: task for task in _with_inputs(self.task)}.values())
 
     def given(self) -> dict[str, GivenTable]:
         """The tables with rows."""

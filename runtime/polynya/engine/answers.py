@@ -20,7 +20,13 @@ from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
-from polynya.query.embedded import STATEMENT_LIMITS, EmbeddedView, answer_here, stream_here
+from polynya.query.embedded import (
+    STATEMENT_LIMITS,
+    EmbeddedView,
+    answer_here,
+    plan_here,
+    stream_here,
+)
 from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError
 
@@ -175,6 +181,21 @@ def answer_embedded(
     if guarded is not None:
         find = guarded(find)
     return answer_here(statement, find, limit=limit, limits=limits)
+
+
+def plan_embedded(
+    project: LoadedProject,
+    statement: str,
+    *,
+    guarded: Callable[[FindView], FindView] | None = None,
+) -> dict[str, list[str]]:
+    """The columns of views that the embedded engine would read to answer a statement.
+
+    Raises as `answer_embedded`, but for what shows only when rows are read.
+    """
+    refuse_unusable(project.target, CATALOG)
+    find: FindView = partial(embedded_view, project, ProjectViews(project))
+    return plan_here(statement, find if guarded is None else guarded(find))
 
 
 def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.RecordBatch]:

@@ -153,13 +153,23 @@ class LatencyRecorder:
             self._tell(LatencyFailed(subject=self._name, error=error))
 
 
-def read_latencies(project: LoadedProject, since: datetime) -> list[LatencySample]:
-    """The kept samples of a project from a moment on. Needs no JVM."""
+def read_latencies(
+    project: LoadedProject, since: datetime, dataset: str | None = None
+) -> list[LatencySample]:
+    """The kept samples of a project, or of one `schema.name`, from a moment on. Needs no JVM."""
     if not has_tables(project.target):
         return []
     catalog = python_catalog(project.target)
+    schemas = project.internal_schemas
+    if dataset is not None:
+        schema = dataset.partition(".")[0]
+        schemas = {
+            task.internal_schema or f"{task.schema_}_internal"
+            for task in project.tasks
+            if task.schema_ == schema
+        }
     return [
         one
-        for schema in sorted(project.internal_schemas)
-        for one in LatencyTable(catalog, schema).read(since)
+        for schema in sorted(schemas)
+        for one in LatencyTable(catalog, schema).read(since, dataset)
     ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.derived import ForeignTask
 from polynya.model.config.settings import Dataset
 from polynya.model.config.task import StorageTask, resolved
 
@@ -24,8 +25,9 @@ def ledger_dataset(task: StorageTask) -> ResolvedDataset:
     where the defaults say so.
     """
     stops = task.defaults.on_bad_record == "stop"
+    name = task.own_name if isinstance(task, ForeignTask) else task.name
     dataset = Dataset(
-        name=f"{task.name}{LEDGER_SUFFIX}",
+        name=f"{name}{LEDGER_SUFFIX}",
         mode="append_only",
         on_bad_record="stop" if stops else "quarantine",
     )

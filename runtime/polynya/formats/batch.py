@@ -24,6 +24,11 @@ from polynya.store.object_store import ObjectInfo
 WHOLE_FILE = -1
 """`Rejected.offset` of a file that cannot be read at all."""
 
+OF_QUERY = -2
+"""`Rejected.offset` of a row that a query returned; `Rejected.file` is `QUERY_FILE` then."""
+
+QUERY_FILE = "its query"
+
 NO_ORDER = "0" * 35
 """Change identifier of a row of the first load without a sequence: before every event."""
 

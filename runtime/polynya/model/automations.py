@@ -14,20 +14,24 @@ from polynya.model.config.automation import (
     RunAction,
     ScheduleTrigger,
     TaskTrigger,
+    WebhookTrigger,
 )
 from polynya.model.config.schedule import Cron, Recurrence, ZonedCron, on_clock
 from polynya.model.documents.files import DocumentFile, document_files, parse_file, read_file
 from polynya.model.documents.problems import Problem, located, suggest
+from polynya.model.documents.yaml import ListNode, Node, NodePath
 from polynya.model.error_catalogue.automations import (
     AUTOMATION_CYCLE,
     AUTOMATION_TASK_UNKNOWN,
     SCHEDULE_NEVER_COMES,
     SCHEDULE_WITHOUT_ZONE,
+    WEBHOOK_SECRET_SHARED,
 )
-from polynya.model.error_catalogue.configuration import DUPLICATE_NAME
+from polynya.model.error_catalogue.configuration import DUPLICATE_NAME, SECRET_IN_FILE
 from polynya.model.errors import ConfigError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
+from polynya.model.project_parts import entry, is_written_out
 
 AUTOMATION_FOLDER: Final = "automations"
 
@@ -52,14 +56,19 @@ def load_automations(
     errors: list[ConfigError] = []
     loaded: dict[str, LoadedAutomation] = {}
     files: dict[str, DocumentFile] = {}
+    secrets: dict[str, str] = {}
     for path in document_files(project.directory / AUTOMATION_FOLDER):
         shown_as = f"{AUTOMATION_FOLDER}/{path.name}"
-        file = read_file(path, shown_as, variables, errors, bound=project.bindings.variables)
+        file = read_file(
+            path, shown_as, variables, errors, _is_read_at_use, bound=project.bindings.variables
+        )
         settings = parse_file(file, Automation, "automation", errors) if file else None
         if file is None or settings is None:
             continue
         clocks, problems = _clocks(settings, project.project.time_zone)
         problems += _unknown_tasks(settings, project)
+        problems += written_webhook_secrets(file.document)
+        problems += _shared_webhooks(settings, secrets)
         if settings.name in loaded:
             message = f"{loaded[settings.name].file} has an automation of this name already"
             problems.append(Problem(("name",), DUPLICATE_NAME(message)))
@@ -74,6 +83,38 @@ def load_automations(
         for name in cycle:
             loaded.pop(name, None)
     return list(loaded.values()), errors
+
+
+def _is_read_at_use(path: NodePath) -> bool:
+    """Whether a value is a reference that is read when a webhook is called."""
+    return len(path) == 3 and path[0] == "triggers" and path[2] == "secret"
+
+
+def written_webhook_secrets(document: Node) -> Iterator[Problem]:
+    """Yield secrets of webhooks that are written out in a file."""
+    triggers = entry(document, "triggers")
+    for index, trigger in enumerate(triggers.items if isinstance(triggers, ListNode) else ()):
+        if is_written_out(entry(trigger, "secret")):
+            error = SECRET_IN_FILE(what="a secret", example='secret: "${env:HOOK_SECRET}"')
+            yield Problem(("triggers", index, "secret"), error)
+
+
+def _shared_webhooks(settings: Automation, secrets: dict[str, str]) -> Iterator[Problem]:
+    """Yield webhooks that share a name or a secret with another one; `secrets` are those so far."""
+    names: set[str] = set()
+    for index, trigger in enumerate(settings.triggers):
+        if not isinstance(trigger, WebhookTrigger):
+            continue
+        if trigger.webhook in names:
+            message = "the automation has a webhook of this name already"
+            yield Problem(("triggers", index, "webhook"), DUPLICATE_NAME(message))
+            continue
+        names.add(trigger.webhook)
+        name = f"{settings.name}/{trigger.webhook}"
+        other = secrets.setdefault(trigger.secret.get_secret_value(), name)
+        if other != name:
+            error = WEBHOOK_SECRET_SHARED(other=shown(other))
+            yield Problem(("triggers", index, "secret"), error)
 
 
 def _clocks(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from polynya.model.config.capture import CaptureLanding
 from polynya.model.config.connected import ConnectedCapture, connected
 from polynya.model.config.connection import Connection
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.derived import DerivedTask, TransformTask
+from polynya.model.config.derived import DerivedTask, ForeignTask, TransformTask
 from polynya.model.config.http_connection import HttpConnection
 from polynya.model.config.mart import DataMart
 from polynya.model.config.mirror import ConnectedMirror, MirrorTask
@@ -43,13 +44,21 @@ from polynya.model.documents.files import (
     parse_kinds,
 )
 from polynya.model.documents.problems import Problem, located
-from polynya.model.documents.yaml import Node, position_of, read_document, read_text
+from polynya.model.documents.yaml import (
+    MapNode,
+    Node,
+    ScalarNode,
+    position_of,
+    read_document,
+    read_text,
+)
 from polynya.model.error_catalogue.configuration import NO_PROJECT
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.http_checks import api_of
 from polynya.model.mirror_checks import connected_mirror
 from polynya.model.notifications import LoadedNotification, read_notifications
 from polynya.model.project_derived import as_derived, in_order
+from polynya.model.project_inputs import OtherProject, ProjectInputs, without_own_tables
 from polynya.model.project_marts import as_mart, of_mart
 from polynya.model.project_parts import (
     entries,
@@ -84,7 +93,8 @@ class LoadedProject:
 
     `tasks` are those that have tables, transforms after all that they read; `landings` are those
     that land streams, `captures` those that land databases, `mirrors` those that show tables
-    elsewhere, `registered` those whose tables others maintain; a landing with `direct: true`
+    elsewhere, `registered` those whose tables others maintain, `foreign` those of other projects
+    that transforms read; a landing with `direct: true`
     is in the tasks that read it. `errors` is empty unless the project was loaded with
     `tolerant=True`. `files` maps the name of a task of any kind to its
     file, relative to `directory`; `templates` has that of the template of each instance.
@@ -107,6 +117,7 @@ class LoadedProject:
     captures: tuple[ConnectedCapture, ...] = ()
     mirrors: tuple[ConnectedMirror, ...] = ()
     registered: tuple[RegisteredTask, ...] = ()
+    foreign: tuple[ForeignTask, ...] = ()
     effective: Mapping[str, TargetConnection] = field(default_factory=dict, repr=False)
     bindings: TargetBindings = field(default_factory=TargetBindings, repr=False)
     variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
@@ -153,6 +164,12 @@ class LoadedProject:
         iam = any(source.asks_iam for source in sources)
         return frozenset((*(("kafka",) if sources else ()), *(("msk",) if iam else ())))
 
+    def kind_of(self, task: str) -> str | None:
+        """The `kind` of a task as its file has it; transforms and marts are storage tasks, too."""
+        document = self.documents.get(task)
+        found = document.entries.get("kind") if isinstance(document, MapNode) else None
+        return str(found[1].value) if found and isinstance(found[1], ScalarNode) else None
+
     def where(self, task: str, *path: str | int) -> str:
         """Return `file:line:col` of a path in a task's file."""
         position = position_of(self.documents[task], path)
@@ -176,6 +193,7 @@ def load_project(
     environment: Mapping[str, str] | None = None,
     base: Path | None = None,
     settled: Collection[str] = (),
+    through: tuple[Path, ...] = (),
 ) -> LoadedProject:
     """Load a project folder.
 
@@ -188,6 +206,7 @@ def load_project(
         base: what relative places are relative to; default `directory`.
         settled: files that are in force already, such as `tasks/users.yml`: of two that claim a
             name or a table, the other one is wrong. Else the one that comes first keeps it.
+        through: the folders of the projects that read this one.
 
     Raises:
         ConfigErrors: with every error of every file.
@@ -229,19 +248,26 @@ def load_project(
     databases = {name: None if one is None else one.connection for name, one in connections.items()}
     others = [(task, file) for task, file in written_tasks if isinstance(task, RegisteredTask)]
     known = {task.name: task for task, _ in others}
-    works = _as_tasks(written_tasks, project, databases, directory, errors, registered=known)
-    loaded = without_clashes([*works, *others], errors)
+    chosen, refused = _chosen(project, chosen_name, base or directory, project_file)
+    other_projects = ProjectInputs(
+        directory,
+        partial(_other_project, chosen_name, environ, base, (*through, directory.resolve())),
+        chosen,
+        (*through, directory.resolve()),
+    )
+    foreign = other_projects.find(written_tasks, errors)
+    works = _as_tasks(
+        written_tasks, project, databases, directory, errors, registered=known, foreign=foreign
+    )
+    loaded = without_own_tables(without_clashes([*works, *others], errors), errors)
     notifications = tuple(read_notifications(directory, reader))
 
     if project is None or read is None or not read.sound:
         raise ConfigErrors(errors)
-    try:
-        chosen = choose_target(project, chosen_name, base or directory, project_file)
-    except ConfigError as error:
-        raise ConfigErrors([*errors, error]) from None
+    if chosen is None:
+        raise ConfigErrors([*errors, *refused])
     if errors and not tolerant:
         raise ConfigErrors(errors)
-    reached = {name: one for name, one in connections.items() if one is not None}
     return LoadedProject(
         directory=directory,
         project=project,
@@ -253,12 +279,13 @@ def load_project(
         captures=tuple(task for task, _ in loaded if isinstance(task, ConnectedCapture)),
         mirrors=tuple(task for task, _ in loaded if isinstance(task, ConnectedMirror)),
         registered=tuple(task for task, _ in loaded if isinstance(task, RegisteredTask)),
+        foreign=tuple(foreign.values()),
         project_file=project_file,
         project_document=read.document,
-        effective=reached,
+        effective=_reached(connections),
         bindings=bindings,
         variables={name: tuple(places) for name, places in reader.uses.items()},
-        unused=tuple(unused_settings(reached, bindings, named, reader.uses)),
+        unused=tuple(unused_settings(_reached(connections), bindings, named, reader.uses)),
         notifications=notifications,
         files={
             task.name: file.instance[0] if file.instance else file.shown_as for task, file in loaded
@@ -267,6 +294,39 @@ def load_project(
         errors=tuple(errors),
         documents={task.name: file.document for task, file in loaded},
     )
+
+
+def _reached(
+    connections: Mapping[str, TargetConnection | None],
+) -> dict[str, TargetConnection]:
+    """The connections without an error."""
+    return {name: one for name, one in connections.items() if one is not None}
+
+
+def _chosen(
+    project: Project | None, name: str | None, base: Path, project_file: str
+) -> tuple[ResolvedTarget | None, list[ConfigError]]:
+    """The target, or why there is none; neither without a project file."""
+    if project is None:
+        return None, []
+    try:
+        return choose_target(project, name, base, project_file), []
+    except ConfigError as error:
+        return None, [error]
+
+
+def _other_project(
+    target: str | None,
+    environment: Mapping[str, str],
+    base: Path | None,
+    through: tuple[Path, ...],
+    folder: Path,
+) -> OtherProject:
+    """Read a project from which a transform reads. Raises ConfigErrors."""
+    project = load_project(
+        folder, target, tolerant=True, environment=environment, base=base, through=through
+    )
+    return OtherProject(project.target, project.tasks, project.errors)
 
 
 def _task_files(
@@ -396,6 +456,7 @@ def _as_tasks(
     errors: list[ConfigError],
     *,
     registered: Mapping[str, RegisteredTask],
+    foreign: Mapping[str, ForeignTask],
 ) -> list[tuple[Task, DocumentFile]]:
     """The tasks: transforms as storage tasks, captures and mirrors with their connections."""
     files = [(task, file) for task, file in written if not isinstance(task, RegisteredTask)]
@@ -442,7 +503,9 @@ def _as_tasks(
     errors.extend({str(one): one for found in late.values() for one in found}.values())
     tasks = [(task, file) for task, file in tasks if not late.get(task.name)]
     sources = {task.name: task for task, _ in tasks if isinstance(task, StorageTask)}
-    tasks += _derived(transforms, project, sources, directory, errors, registered=registered)
+    tasks += _derived(
+        transforms, project, sources, directory, errors, registered=registered, foreign=foreign
+    )
     for mirror, file in mirrors:
         made = connected_mirror(mirror, sources, connections, project.name if project else "")
         if isinstance(made, ConnectedMirror):
@@ -460,28 +523,30 @@ def _derived(
     errors: list[ConfigError],
     *,
     registered: Mapping[str, RegisteredTask],
+    foreign: Mapping[str, ForeignTask],
 ) -> list[tuple[Task, DocumentFile]]:
     """The transforms, each after those that it reads; `sources` gets those without an error."""
     defaults = DatasetSettings() if project is None else project.defaults
     written = {name: task for name, (task, _) in transforms.items()}
-    order, wrong = in_order(written, {*sources, *registered})
+    order, wrong = in_order(written, {*sources, *registered, *foreign})
+    readable: dict[str, StorageTask] = {**foreign, **sources}
     tasks: list[tuple[Task, DocumentFile]] = []
     for name in order:
         task, file = transforms[name]
-        if not all(read in sources or read in registered for read in task.from_):
+        if not all(read in readable or read in registered for read in task.inputs):
             # One that it reads has an error of its own.
             continue
         made: DerivedTask | list[Problem]
         if isinstance(task, DataMart):
-            made = as_mart(task, sources, defaults)
+            made = as_mart(task, readable, defaults)
         else:
-            made = as_derived(task, sources, defaults, directory, registered)
+            made = as_derived(task, readable, defaults, directory, registered)
         problems = list(task_problems(made)) if isinstance(made, DerivedTask) else made
         if isinstance(task, DataMart) and isinstance(made, DerivedTask):
             problems = [of_mart(problem, task) for problem in problems]
         errors.extend(located(problems, file.document, file.shown_as))
         if isinstance(made, DerivedTask) and not problems:
-            sources[name] = made
+            sources[name] = readable[name] = made
             tasks.append((made, file))
     for name, problems in wrong.items():
         errors.extend(located(problems, transforms[name][1].document, transforms[name][1].shown_as))

@@ -7,7 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from polynya.model.config.derived import DerivedDataset, DerivedQuery, DerivedTask, TransformTask
+from polynya.model.config.derived import (
+    DerivedDataset,
+    DerivedQuery,
+    DerivedTask,
+    ProjectInput,
+    TransformTask,
+)
 from polynya.model.config.fields import Frozen
 from polynya.model.config.mart import DataMart
 from polynya.model.config.registered import RegisteredTask
@@ -60,7 +66,7 @@ def in_order(
     while ready := [
         name
         for name, task in waiting.items()
-        if all(read in sources or read in order for read in task.from_)
+        if all(read in sources or read in order for read in task.inputs)
     ]:
         order += ready
         for name in ready:
@@ -80,14 +86,16 @@ def _why_not(
     A transform that only reads one with an error has none of its own.
     """
     known = sorted({*sources, *transforms} - {task.name})
-    for index, read in enumerate(task.from_):
-        if read not in sources and read not in transforms:
+    for index, read in enumerate(task.inputs):
+        # The error of a task of another project is that of reading this project.
+        is_own = not isinstance(task.from_[index], ProjectInput)
+        if is_own and read not in sources and read not in transforms:
             error = TRANSFORM_INPUT_UNKNOWN(task=shown(read), fix=suggest(read, known))
             yield Problem(("from", index), error)
     circle = _circle(task.name, transforms)
     if circle:
         path = " → ".join(circle)
-        yield Problem(("from", task.from_.index(circle[1])), TRANSFORM_CYCLE(path=path))
+        yield Problem(("from", task.inputs.index(circle[1])), TRANSFORM_CYCLE(path=path))
 
 
 def _circle(name: str, transforms: Mapping[str, TransformTask | DataMart]) -> list[str]:
@@ -97,7 +105,7 @@ def _circle(name: str, transforms: Mapping[str, TransformTask | DataMart]) -> li
     while ways:
         way = ways.pop()
         task = transforms.get(way[-1])
-        for read in () if task is None else task.from_:
+        for read in () if task is None else task.inputs:
             if read == name:
                 return [*way, name]
             if read not in seen:
@@ -142,7 +150,7 @@ def derived_task(
     registered: Mapping[str, RegisteredTask] = MappingProxyType({}),
 ) -> DerivedTask:
     """The task of some tables with their queries."""
-    named = dict.fromkeys(task.from_)
+    named = dict.fromkeys(task.inputs)
     reads = [sources[name] for name in named if name not in registered]
     below = (read.last_stage for read in reads if isinstance(read, DerivedTask))
     return DerivedTask(

@@ -110,14 +110,14 @@ def as_mart(
 
     `sources` has every task with tables of the project, `defaults` are those of the project.
     """
-    for index, name in enumerate(mart.from_):
+    for index, name in enumerate(mart.inputs):
         if name not in sources:
             error = MART_TABLE_UNKNOWN(
                 f"a data mart reads no registered table, and {shown(name)} has only these",
                 fix="keep what the mart needs of it in a transform, and name that in `from`",
             )
             return [Problem(("from", index), error)]
-    expansion = _Expansion(mart, [sources[name] for name in dict.fromkeys(mart.from_)])
+    expansion = _Expansion(mart, [sources[name] for name in dict.fromkeys(mart.inputs)])
     _read_relationships(expansion)
     _names_of_tables(expansion)
     dimensions = [

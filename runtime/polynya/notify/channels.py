@@ -6,8 +6,6 @@ kept by nothing here.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
 import json
 import logging
@@ -42,13 +40,13 @@ from polynya.store.http_client import (
     NoAnswerError,
     why_local,
 )
+from polynya.store.signature import SIGNATURE, signature_of
 from polynya.store.vault import vault
 
 #: An answer of a webhook is not used.
 _ANSWER_BYTES: Final = 64 * 1024
 #: Addresses of IPv4 behind a translator (RFC 6052).
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
-SIGNATURE: Final = "Polynya-Signature"
 DELIVERY: Final = "Polynya-Delivery"
 
 #: Sends a message; raises PolynyaError.
@@ -158,17 +156,6 @@ def _of_machine(error: OSError) -> str:
 
 
 # Webhooks.
-
-
-def signature_of(key: str, at: datetime, body: bytes) -> str:
-    """The value of `Polynya-Signature`: `t=SECONDS,v1=HEX`.
-
-    HEX is HMAC-SHA256 of `SECONDS.BODY`. A receiver that refuses old times refuses repeated
-    messages, too.
-    """
-    seconds = int(at.timestamp())
-    signed = hmac.new(key.encode(), f"{seconds}.".encode() + body, hashlib.sha256)
-    return f"t={seconds},v1={signed.hexdigest()}"
 
 
 def _send_webhook(

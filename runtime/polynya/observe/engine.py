@@ -214,15 +214,22 @@ class RowsDerived(Event):
     """A derived table shows what its query returns. `changes` are the rows that its apply wrote.
 
     `rows` were computed; `how` says why all of them, or by how many values of which columns.
+    `quarantined` others fail an expectation that puts them aside.
     """
 
     type: ClassVar[str] = "rows.derived"
     verb: ClassVar[str] = "derived"
-    template: ClassVar[str] = "{rows:,} rows in {seconds:.1f} s, {differences} ({how})"
+    template: ClassVar[str] = "{rows:,} rows in {seconds:.1f} s, {differences}{aside} ({how})"
     rows: int
     changes: dict[str, int]
     seconds: float
     how: str
+    quarantined: int = 0
+
+    @property
+    def aside(self) -> str:
+        """`, 3 quarantined`, or nothing."""
+        return f", {self.quarantined:,} quarantined" if self.quarantined else ""
 
     @property
     def differences(self) -> str:
@@ -235,7 +242,10 @@ class RowsDerived(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectationFailed(Event):
-    """A result was committed that fails an expectation with `on_failure: warn`: `reason`."""
+    """A result fails an expectation and was committed: `reason`.
+
+    With `on_failure: quarantine` it was committed without the rows that fail.
+    """
 
     type: ClassVar[str] = "expectation.failed"
     template: ClassVar[str] = "{expectation} fails: {reason}"

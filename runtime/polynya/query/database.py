@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import duckdb
 import pyarrow as pa
 
+from polynya.query.statement_stop import current_stop
 from polynya.query.translate import NotEmbeddedError
 
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
@@ -71,28 +73,29 @@ class EmbeddedDatabase:
         """Make a table of rows, in place of the former one. `table` is a plain name of ours."""
         # Copied: over Arrow's memory, Arrow would do the filters, with its own rules for NaN.
         self._tables.add(table)
-        try:
+        with self._running():
             self._connection.register("incoming", rows)
             try:
                 self._connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM incoming")
             finally:
                 self._connection.unregister("incoming")
-        except duckdb.Error as error:
-            raise _refused(error) from error
 
     def has_rows(self, sql: str) -> bool:
         """Whether a query has any row."""
-        try:
-            return self._connection.execute(f"SELECT 1 FROM ({sql}) LIMIT 1").fetchone() is not None
-        except duckdb.Error as error:
-            raise _refused(error) from error
+        with self._running():
+            found = self._connection.execute(f"SELECT 1 FROM ({sql}) LIMIT 1").fetchone()
+        return found is not None
 
     def answer(self, sql: str, schema: pa.Schema, limit: int | None) -> list[pa.RecordBatch]:
-        """The rows of a query with the names and types of a schema; at most `limit` of them."""
+        """The rows of a query with the names and types of a schema; at most `limit` of them.
+
+        Raises what stops the statement, also where its rows take too much memory.
+        """
         batches: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in self.batches(sql, schema):
+        stop, rows = current_stop(), 0
+        for batch in self.batches(sql, schema, min(_BATCH_ROWS, limit or _BATCH_ROWS)):
             batches.append(batch)
+            stop.count(batch.nbytes)
             rows += batch.num_rows
             if limit is not None and rows >= limit:
                 batches[-1] = batches[-1].slice(0, batch.num_rows - (rows - limit))
@@ -101,19 +104,28 @@ class EmbeddedDatabase:
                 raise NotEmbeddedError(f"an answer of more than {MAX_ROWS:,} rows")
         return batches
 
-    def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, sql: str, schema: pa.Schema, size: int = _BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of a query as they come, with the names and types of a schema."""
-        try:
-            for batch in self._connection.execute(sql).fetch_record_batch(_BATCH_ROWS):
+        with self._running():
+            for batch in self._connection.execute(sql).fetch_record_batch(size):
                 yield cast_to(batch, schema)
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """Ask DuckDB in the block, where the statement can be stopped."""
+        stop = current_stop()
+        try:
+            with stop.interrupting(self._connection.interrupt):
+                yield
         except (duckdb.Error, pa.ArrowException) as error:
+            stop.check()
             raise _refused(error) from error
 
     def _run(self, sql: str) -> None:
-        try:
+        with self._running():
             self._connection.execute(sql)
-        except duckdb.Error as error:
-            raise _refused(error) from error
 
 
 def cast_to(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

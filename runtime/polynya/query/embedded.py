@@ -75,6 +75,15 @@ def answer_here(
         return schema, database.answer(query.sql, schema, limit)
 
 
+def plan_here(statement: str, find: Callable[[str], EmbeddedView]) -> dict[str, list[str]]:
+    """The columns that a statement reads, by the names of its views. Raises as `answer_here`.
+
+    How many rows a view has shows when they are read: more than the limits are left to Spark.
+    """
+    _, asked = _parsed(statement, find)
+    return {view.live.name: _used(view) for view in asked}
+
+
 def stream_here(
     statement: str, find: Callable[[str], EmbeddedView], *, limits: RowLimits
 ) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Final
@@ -150,7 +151,8 @@ class LiveRows:
             touched = _distinct(changes, self._live.shape.keys)
         quiet = self._quiet(self._shown_partitions, touched)
         with ThreadPoolExecutor(1, "polynya-fold") as beside, closing(quiet):
-            folding = beside.submit(self._folded, changes)
+            # In this context, so that what stops the statement stops the fold.
+            folding = beside.submit(copy_context().run, self._folded, changes)
             # The scan has gone on meanwhile; the fold may end in an error, which comes before rows.
             first = next(quiet, None)
             folded = folding.result()

@@ -21,6 +21,7 @@ from polynya.model.config.registered import RegisteredDataset
 from polynya.model.types import DataType
 from polynya.observe.events import counted
 from polynya.query.expressions import distinct_names
+from polynya.query.statement_stop import current_stop
 from polynya.query.stored_rows import UNREADABLE, RowLimits, unreadable
 from polynya.query.translate import NotEmbeddedError
 
@@ -136,8 +137,9 @@ def _within(batches: Iterable[pa.RecordBatch], schema: pa.Schema, limits: RowLim
     """The rows as a table. Raises NotEmbeddedError for more than the limits."""
 
     def limited() -> Iterator[pa.RecordBatch]:
-        rows = size = 0
+        stop, rows, size = current_stop(), 0, 0
         for batch in batches:
+            stop.check()
             rows, size = rows + batch.num_rows, size + batch.nbytes
             if rows > limits.rows or size > limits.memory_bytes:
                 raise NotEmbeddedError(f"more than {limits.rows:,} rows, or too many bytes")

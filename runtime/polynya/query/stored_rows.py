@@ -30,6 +30,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, StructType
 from polynya.lake.iceberg.reading import TableFile, stored_file
 from polynya.model import headers as h
 from polynya.model.headers import Partition
+from polynya.query.statement_stop import current_stop
 from polynya.query.translate import NotEmbeddedError
 from polynya.store.aws.data_objects import S3Files
 from polynya.store.data_files import DataFiles, LocalFiles
@@ -99,10 +100,11 @@ class StoredRows:
         read = scan.to_record_batches
         if any(_loses_nulls(column.field_type) for column in chosen.fields):
             read = partial(self._of_files, chosen, condition)
-        size = 0
+        stop, size = current_stop(), 0
         try:
             for group in _groups(tasks):
                 for batch in read(group):
+                    stop.check()
                     # Compressed files say little of the memory that they take.
                     size += batch.nbytes
                     if self._limits is not None and size > self._limits.memory_bytes:

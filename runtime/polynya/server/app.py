@@ -12,7 +12,10 @@ from polynya.server.console import actions as action_pages
 from polynya.server.console import assets
 from polynya.server.console import automations as automation_pages
 from polynya.server.console import clusters as cluster_pages
+from polynya.server.console import datasets as dataset_pages
 from polynya.server.console import documents as document_pages
+from polynya.server.console import errors as error_pages
+from polynya.server.console import events as event_pages
 from polynya.server.console import flows as flow_pages
 from polynya.server.console import lineage as lineage_pages
 from polynya.server.console import operations as operation_pages
@@ -20,6 +23,8 @@ from polynya.server.console import overview as overview_pages
 from polynya.server.console import plans as plan_pages
 from polynya.server.console import query as query_pages
 from polynya.server.console import record as record_pages
+from polynya.server.console import sources as source_pages
+from polynya.server.console import tasks as task_pages
 from polynya.server.console import transforms as transform_pages
 from polynya.server.console import why as why_pages
 from polynya.server.console.html import problem_page
@@ -27,6 +32,7 @@ from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
     access,
     actions,
+    automation_calls,
     automations,
     captures,
     clusters,
@@ -66,6 +72,7 @@ ROUTERS: Final = (
     queries.router,
     transforms.router,
     actions.router,
+    automation_calls.router,
     automations.router,
     notifications.router,
     operations.router,
@@ -74,6 +81,11 @@ ROUTERS: Final = (
 PAGES: Final = (
     assets.router,
     overview_pages.router,
+    task_pages.router,
+    dataset_pages.router,
+    source_pages.router,
+    event_pages.router,
+    error_pages.router,
     action_pages.router,
     document_pages.router,
     lineage_pages.router,

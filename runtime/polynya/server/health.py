@@ -29,11 +29,12 @@ _ORDER: Final = list(HealthWord)
 
 @dataclass(frozen=True, slots=True)
 class HealthPart:
-    """One thing that decides the health of a dataset: its name, its word, and why."""
+    """One thing that decides the health of a dataset: its name, its word, why, and what helps."""
 
     part: str
     word: HealthWord
     says: str
+    fix: str | None = None
 
 
 def worst(parts: Sequence[HealthPart]) -> HealthWord:
@@ -53,25 +54,52 @@ def parts_of(status: DatasetStatus, waits: str | None, table_score: int) -> list
 def _parts(status: DatasetStatus, waits: str | None, table_score: int) -> Iterator[HealthPart]:
     if status.suspended is not None:
         where = f" ({status.suspended_where})" if status.suspended_where else ""
-        yield HealthPart("run", HealthWord.SUSPENDED, f"{status.suspended}{where}")
+        yield HealthPart(
+            "run",
+            HealthWord.SUSPENDED,
+            f"{status.suspended}{where}",
+            "remove the cause, or accept the change once: `polynya dataset resume`",
+        )
     if waits is not None:
-        yield HealthPart("apply", HealthWord.WARNING, f"copies wait for the apply: {waits}")
+        yield HealthPart(
+            "apply",
+            HealthWord.WARNING,
+            f"copies wait for the apply: {waits}",
+            "apply now: `polynya run --once --apply always`; if that returns, give the task more "
+            "processors or lower the limits of `apply`",
+        )
     if status.rows_quarantined:
         yield HealthPart(
             "quarantine",
             HealthWord.WARNING,
             f"{counted(status.rows_quarantined, 'record')} rejected",
+            "look at their rules and errors: `polynya quarantine list`; correct the settings or "
+            "the source, then `polynya quarantine replay`",
         )
     if status.lost_batches:
         yield HealthPart(
-            "source", HealthWord.WARNING, f"{status.lost_batches:,} of the landed batches were lost"
+            "source",
+            HealthWord.WARNING,
+            f"{status.lost_batches:,} of the landed batches were lost",
+            "load the table again: `polynya reload`; keep landed batches for longer than a run "
+            "may stand still",
         )
     yield from (
-        HealthPart("expectation", HealthWord.WARNING, f"{name} failed: {one.says}")
+        HealthPart(
+            "expectation",
+            HealthWord.WARNING,
+            f"{name} failed: {one.says}",
+            "correct the rows at their source, or the expectation in the file of the task",
+        )
         for name, one in status.failures.items()
     )
     if table_score < _POOR_HEALTH:
-        yield HealthPart("table", HealthWord.WARNING, f"its files are {table_score} of 100")
+        yield HealthPart(
+            "table",
+            HealthWord.WARNING,
+            f"its files are {table_score} of 100",
+            "maintain it now: `polynya maintain`",
+        )
 
 
 def counts(words: Sequence[HealthWord]) -> Mapping[str, int]:

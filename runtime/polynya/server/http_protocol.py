@@ -7,7 +7,7 @@ keep a connection for ever (slow loris).
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import h11
 from typing_extensions import override
@@ -47,7 +47,7 @@ class DeadlineProtocol(H11Protocol):
         super().data_received(data)
         if self.scope is not None:
             # Its task runs after this: the time that it waits for the loop counts.
-            self.scope.setdefault(ARRIVED, now)  # type: ignore[attr-defined]
+            cast("dict[str, Any]", self.scope).setdefault(ARRIVED, now)
         state = self.conn.their_state
         if state is h11.SEND_BODY:
             self._enter("body")

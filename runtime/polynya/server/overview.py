@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _PAUSE: Final = 5.0
 _MOST_SHARE: Final = 0.2
 #: So many of the newest commits, and of the last owners, are kept of each table.
-_COMMITS: Final = 20
+MOST_COMMITS: Final = 20
 _OWNERS: Final = 5
 #: How long a table without a new commit is not read again. Settings may change without one.
 _KEPT: Final = timedelta(minutes=1)
@@ -169,10 +169,9 @@ class OverviewKeeper:
 
     def _unknown(self, task: StorageTask, error: Exception) -> Iterator[DatasetOverview]:
         """The datasets of a task that cannot be looked at, as far as they are known."""
-        says = str(as_polynya(error))
+        part = _unreadable(error)
         known = [one.name for one in self._newest.datasets.values() if one.task == task.name]
         for name in known:
-            part = HealthPart("table", HealthWord.UNKNOWN, says)
             yield DatasetOverview(name, task.name, HealthWord.UNKNOWN, (part,))
 
     def _facts(self, entry: ProjectTable) -> DatasetOverview:
@@ -207,13 +206,11 @@ class OverviewKeeper:
                 maintenance.as_json(),
                 columns,
                 entry.dataset.events.keys,
-                tuple(committed[-_COMMITS:]),
+                tuple(committed[-MOST_COMMITS:]),
                 tuple(steps_by_owner(committed, status.owner)[-_OWNERS:]),
             )
         except Exception as error:  # noqa: BLE001 - one table must not hide the others
-            says = str(as_polynya(error))
-            part = HealthPart("table", HealthWord.UNKNOWN, says)
-            return DatasetOverview(name, task, HealthWord.UNKNOWN, (part,))
+            return DatasetOverview(name, task, HealthWord.UNKNOWN, (_unreadable(error),))
         self._seen[name] = _Seen(place, now, found)
         return found
 
@@ -224,3 +221,10 @@ class OverviewKeeper:
             self._first.set()
             took = self._clock.monotonic() - began
             self._stop.wait(max(_PAUSE, took * (1 / _MOST_SHARE - 1)))
+
+
+def _unreadable(error: Exception) -> HealthPart:
+    found = as_polynya(error)
+    place = f"{found.where}: " if found.where else ""
+    says = f"{place}{found.message} ({found.code})"
+    return HealthPart("table", HealthWord.UNKNOWN, says, found.fix)

@@ -19,6 +19,7 @@ from polynya.model.error_catalogue.server import (
     REQUEST_INVALID,
     SERVER_BUSY,
 )
+from polynya.model.error_catalogue.server_queries import QUERIES_OF_PERSON
 from polynya.model.errors import (
     ConfigError,
     ConfigErrors,
@@ -38,6 +39,7 @@ _STATUSES: Final = {
     METHOD_NOT_ALLOWED.code: 405,
     DOCUMENT_CHANGED.code: 412,
     SERVER_BUSY.code: 503,
+    QUERIES_OF_PERSON.code: 429,
 }
 
 

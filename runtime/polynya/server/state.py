@@ -15,12 +15,10 @@ from polynya.model.loader import LoadedProject, load_project
 from polynya.server.clusters import ClusterWatch
 from polynya.server.documents import ProjectDocuments
 from polynya.server.overview import Overview, OverviewKeeper
+from polynya.server.running_queries import RunningQueries
 from polynya.server.sources import SourceWatch
 from polynya.store.clock import Clock
 from polynya.store.configuration import FolderSource
-
-#: Queries that run at a time: each takes all processors for as long as it needs.
-MOST_QUERIES = 4
 
 
 @dataclass
@@ -33,9 +31,6 @@ class ServerState:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     #: With the identity of the files that it is of.
     _catalog: tuple[str, ServedCatalog] | None = None
-    queries: threading.BoundedSemaphore = field(
-        default_factory=lambda: threading.BoundedSemaphore(MOST_QUERIES)
-    )
 
     @classmethod
     def of(cls, request: Request) -> ServerState:
@@ -72,8 +67,13 @@ class ServerState:
 
         Such a route is a coroutine: a thread for each request would take longer than its answer.
         """
-        overview = self.overview.known() or await run_in_threadpool(self.overview.newest)
-        return overview, overview.project or await run_in_threadpool(self.project)
+        overview = self.overview.known()
+        if overview is None:
+            overview = await run_in_threadpool(self.overview.newest)
+        project = overview.project
+        if project is None:
+            project = await run_in_threadpool(self.project)
+        return overview, project
 
     @property
     def catalog(self) -> ServedCatalog:
@@ -83,6 +83,11 @@ class ServerState:
             if self._catalog is None or self._catalog[0] != identity:
                 self._catalog = identity, ServedCatalog(self.project())
             return self._catalog[1]
+
+    @cached_property
+    def queries(self) -> RunningQueries:
+        """The queries that run."""
+        return RunningQueries(self.clock)
 
     @cached_property
     def documents(self) -> ProjectDocuments:

@@ -50,9 +50,10 @@ from polynya.model.error_catalogue.configuration import (
 from polynya.model.error_catalogue.machine import AWS_REFUSED, PATH_ESCAPES
 from polynya.model.errors import ConfigError, PolynyaError
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
-from polynya.model.names import relative_path_problem, shown
+from polynya.model.names import is_name, relative_path_problem, shown
 from polynya.model.notifications import NOTIFICATION_FOLDER
 from polynya.model.project_derived import SAVED_FOLDER, SQL_FOLDER, is_query_file, query_files
+from polynya.model.project_inputs import MAX_PROJECTS_DEEP, PROJECT_FOLDER
 from polynya.model.project_parts import CONNECTION_FOLDER, certificate_files, is_certificate
 from polynya.model.task_tests import TEST_FOLDER
 from polynya.store.object_store import Content, ObjectInfo, ObjectStore
@@ -147,6 +148,28 @@ def project_files(folder: Path) -> Iterator[str]:
     for below in (SQL_FOLDER, SAVED_FOLDER):
         for path in query_files(folder / below):
             yield f"{below}/{path.name}"
+    yield from _files_of_others(folder)
+
+
+def _files_of_others(folder: Path, depth: int = 1) -> Iterator[str]:
+    """The files of the projects from which transforms read, and of those that these read."""
+    others = folder / PROJECT_FOLDER
+    if depth > MAX_PROJECTS_DEEP or not others.is_dir():
+        return
+    for other in sorted(path for path in others.iterdir() if path.is_dir()):
+        place = f"{PROJECT_FOLDER}/{other.name}"
+        if not is_name(other.name):
+            continue
+        for name in PROJECT_FILES:
+            if (other / name).is_file():
+                yield f"{place}/{name}"
+        for below in _FOLDERS_OF_OTHERS:
+            for path in document_files(other / below):
+                yield f"{place}/{below}/{path.name}"
+        for path in query_files(other / SQL_FOLDER):
+            yield f"{place}/{SQL_FOLDER}/{path.name}"
+        for name in _files_of_others(other, depth + 1):
+            yield f"{place}/{name}"
 
 
 def write_to(snapshot: ConfigurationSnapshot, folder: Path) -> None:
@@ -217,6 +240,8 @@ _FOLDERS: Final = (
     TASK_FOLDER, AUTOMATION_FOLDER, CONNECTION_FOLDER, BINDINGS_FOLDER, TEST_FOLDER,
     NOTIFICATION_FOLDER,
 )  # fmt: skip
+#: Those that say where the tables of another project are.
+_FOLDERS_OF_OTHERS: Final = (TASK_FOLDER, CONNECTION_FOLDER, BINDINGS_FOLDER)
 POINTER: Final = "pushed.json"
 CURRENT: Final = "current"
 #: Most objects below `current/` that are looked at.
@@ -407,11 +432,27 @@ def is_project_file(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if relative_path_problem(path) is not None:
         return False
+    if path.startswith(f"{PROJECT_FOLDER}/"):
+        return _is_file_of_other(path)
     if folder == CONNECTION_FOLDER and is_certificate(name):
         return True
     if folder in {SQL_FOLDER, SAVED_FOLDER} and is_query_file(name):
         return True
     return path in _TOP_FILES or (folder in _FOLDERS and is_document(name))
+
+
+def _is_file_of_other(path: str, depth: int = 1) -> bool:
+    """Whether a path is that of a file of another project, which `_files_of_others` yields."""
+    parts = path.split("/", 2)
+    if len(parts) < 3 or parts[0] != PROJECT_FOLDER or not is_name(parts[1]):
+        return False
+    inner = parts[2]
+    if inner.startswith(f"{PROJECT_FOLDER}/"):
+        return depth < MAX_PROJECTS_DEEP and _is_file_of_other(inner, depth + 1)
+    folder, _, name = inner.rpartition("/")
+    if folder == SQL_FOLDER:
+        return is_query_file(name)
+    return inner in PROJECT_FILES or (folder in _FOLDERS_OF_OTHERS and is_document(name))
 
 
 def _strangers(paths: Iterable[str]) -> Iterator[ConfigError]:

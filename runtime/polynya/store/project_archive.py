@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from polynya.model.automations import AUTOMATION_FOLDER, written_webhook_secrets
 from polynya.model.bindings import BINDINGS_FOLDER
 from polynya.model.bundle import MAX_BYTES, MAX_FILES
 from polynya.model.connection_kinds import CONNECTION_KINDS
@@ -118,6 +119,8 @@ def _written_in(path: str, document: Node) -> Iterator[Problem]:
     elif folder == TASK_FOLDER:
         for check in _OF_TASKS:
             yield from check(document)
+    elif folder == AUTOMATION_FOLDER:
+        yield from written_webhook_secrets(document)
     elif folder == NOTIFICATION_FOLDER:
         yield from written_channel_secrets(document)
     elif folder == CONNECTION_FOLDER:

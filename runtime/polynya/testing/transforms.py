@@ -142,7 +142,8 @@ def _standing_for(task: StorageTask, datasets: list[Dataset], schema: str) -> St
     return StorageTask(
         apiVersion=task.apiVersion,
         kind="storage",
-        name=task.name,
+        # The name of a task of another project is none of a file.
+        name=task.name.replace("/", "_"),
         schema_=task.schema_,
         prefix=task.prefix,
         internal_schema=schema,

@@ -300,3 +300,9 @@ def test_a_leader_writes_at_most_once_a_minute_what_the_function_reads(tmp_path:
     assert path == sources_key("shop").removeprefix(COORDINATION_PREFIX)
     assert known["due"] == {"shop_db": datetime(2026, 11, 29, 2, 30, tzinfo=UTC)}
     assert json.loads(store.get(path))["v"] == 1
+
+
+def test_moments_of_automations_wake_the_cluster_as_those_of_tasks() -> None:
+    more = {"automation checks": NOW + timedelta(hours=1)}
+
+    assert watch_list((), {}, {}, NOW, more).due == more

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from polynya.engine.commands.reload import ReloadRequest, reload
 from polynya.model.errors import PolynyaError
 from polynya.observe.engine import RowsDerived
 from tests.engine.tasks.derived_tables import Derived
@@ -97,7 +98,69 @@ def batch(feed: Feed, random: Random, seq: int, **kinds: Any) -> None:
         feed.apply()
 
 
-def follow_all(lab: Lab, seed: int, batches: int, names: list[str]) -> list[RowsDerived]:
+def compact(feed: Feed, _random: Random, _seq: int) -> None:
+    """Another engine writes all data files of the table again, after an apply."""
+    feed.apply()
+    feed.lab.spark.sql(
+        f"CALL polynya.system.rewrite_data_files(table => '{feed.internal}', "
+        "options => map('rewrite-all', 'true', 'delete-file-threshold', '1'))"
+    )
+
+
+def expire(feed: Feed, _random: Random, seq: int) -> None:
+    """Two batches, and every snapshot before the last one expires."""
+    feed.copy(put(3, seq))
+    feed.copy(drop(3, seq + 1))
+    feed.table().table.java.expireSnapshots().expireOlderThan(2**62).retainLast(1).commit()
+
+
+def load_again(feed: Feed, random: Random, seq: int) -> None:
+    """A reload finds other values, a new row, and one row less."""
+    columns = [name for name in feed.columns() if name != "id"]
+    rows = feed.current("id", *columns)
+    kept = [row for row in rows if random.random() < 0.8]
+    first = {"id": 8, **dict(zip(columns, rows[0][1:], strict=True))} if rows else {"id": 8}
+    records = [first, *(dict(zip(("id", *columns), row, strict=True)) for row in kept)]
+    feed.land(*(record for record in records), file=f"load/{seq}.json")
+    mode = "compare_and_apply_with_deleted_rows"
+    wanted = ReloadRequest(feed.task, feed.dataset, mode=mode, files=f"load/{seq}.json")
+    reload(feed.lab.context(), wanted)
+
+
+def empty(feed: Feed, _random: Random, seq: int) -> None:
+    """A truncate, and a row after it."""
+    feed.copy(clear(seq), put(2, seq + 1))
+
+
+def widen(feed: Feed, random: Random, seq: int) -> None:
+    """A column that was not there before; its next one after that."""
+    feed.copy(put(random.randrange(1, 7), seq, **{f"more_{seq}": random.random()}))
+
+
+def move(feed: Feed, random: Random, seq: int) -> None:
+    """A row gets another key."""
+    rows = feed.current("*")
+    if not rows:
+        return
+    values = dict(zip(feed.columns(), random.choice(rows), strict=True))
+    old = values.pop("id")
+    feed.copy(drop(old, seq), put(9, seq + 1, **values))
+
+
+#: What happens to a table besides batches of changes.
+UPHEAVALS = (compact, expire, load_again, empty, widen, move)
+#: Why a step may compute all over such a history.
+WHOLE = (
+    "its query or a setting of an input changed",
+    "the snapshot that it has read has expired",
+    "a snapshot since the one that it has read has expired",
+    "it was truncated",
+)
+
+
+def follow_all(
+    lab: Lab, seed: int, batches: int, names: list[str], *, upheavals: bool = False
+) -> list[RowsDerived]:
     """Follow statements over one random history; what each step after the first one told."""
     random = Random(seed)
     users, orders = (
@@ -121,12 +184,15 @@ def follow_all(lab: Lab, seed: int, batches: int, names: list[str]) -> list[Rows
             batch(users, random, seq, name=("ann", "bob", None), city=("Ulm", "Bonn", "Köln", None))
         if random.random() < 0.8:
             batch(orders, random, seq, buyer=(1, 2, 3, 4, None), amount=(1, 2, 3, 4, 5))
+        if upheavals:
+            # Each of them at least once, whatever the seed.
+            UPHEAVALS[number % len(UPHEAVALS)](random.choice((users, orders)), random, seq + 5)
     told = [event for event in lab.events if isinstance(event, RowsDerived)]
     return told[len(names) :]
 
 
 def test_what_changes_concern_is_all_that_is_computed(lab: Lab) -> None:
-    steps = follow_all(lab, 1, 4, ["an outer join", "groups over a join"])
+    steps = follow_all(lab, 1, 3, ["an outer join", "groups over a join"])
 
     assert steps
     assert all(" of " in step.how for step in steps), [step.how for step in steps]
@@ -138,6 +204,20 @@ def test_every_statement_follows_a_random_history(lab: Lab, seed: int) -> None:
     steps = follow_all(lab, seed, 12, list(QUERIES))
 
     assert all(" of " in step.how for step in steps), [step.how for step in steps]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_statements_follow_tables_that_are_compacted_expired_reloaded_and_widened(
+    lab: Lab, seed: int
+) -> None:
+    names = ["an outer join", "groups over a join", "subqueries", "totals of a join"]
+    steps = follow_all(lab, seed, len(UPHEAVALS) + 1, names, upheavals=True)
+
+    told = [step.how for step in steps]
+    whole = [how for how in told if how.endswith(WHOLE)]
+    assert all(" of " in how or how in whole or "value" in how for how in told), told
+    assert len(whole) < len(told) / 2, told
 
 
 @pytest.mark.slow

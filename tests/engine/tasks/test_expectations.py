@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 
+from polynya.engine.commands.replay import replay
+from polynya.engine.inventory import ProjectTable
 from polynya.engine.tasks.expectations import ResultJudge
+from polynya.lake.read.verify import verify
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import ExpectationFailures
 from polynya.model.config.expectations import ResultExpectation
@@ -199,3 +203,95 @@ def test_freshness_is_that_of_the_newest_value_when_a_step_begins(lab: Lab) -> N
     users.copy(put(2, 2, seen=(now - timedelta(hours=1)).isoformat()))
     people.follow()
     assert people.current("id") == [(1,), (2,)]
+
+
+#: Query, keys, and the condition of a row that fails, with the expectations that say so.
+ASIDE = {
+    "groups": (
+        "SELECT city AS id, count(*) AS n, max(name) AS name FROM {s}.users GROUP BY city",
+        "n > 2 OR id IS NULL",
+        [{"range": {"column": "n", "max": 2}}, {"not_null": ["id"]}],
+    ),
+    "rows": (
+        "SELECT id, name, city FROM {s}.users",
+        "NOT coalesce(name <> city, false) OR city = 'Rom'",
+        [
+            {"condition": "name <> city"},
+            {"accepted_values": {"column": "city", "values": ["Ulm", "Bonn"]}},
+        ],
+    ),
+}
+
+
+@pytest.mark.slow
+def test_rows_that_fail_stand_in_quarantine_as_long_as_they_fail(lab: Lab) -> None:
+    users, random = lab.feed("users"), Random(1)
+    users.copy(put(1, 1, name="ann", city="Ulm"), put(2, 2, name="bob", city="Bonn"))
+    derived = {
+        name: Derived(
+            lab,
+            [users],
+            sql.format(s=lab.schema),
+            incremental="strict",
+            expect=[{**one, "on_failure": "quarantine"} for one in expect],
+        )
+        for name, (sql, _, expect) in ASIDE.items()
+    }
+    entries = set()
+    for number in range(10):
+        for name, one in derived.items():
+            one.follow()
+            sql, fails, _ = ASIDE[name]
+            query = f"FROM ({sql.format(s=lab.schema)}) WHERE"
+            assert one.current("*") == lab.rows(f"SELECT * {query} NOT ({fails})"), (name, number)
+            assert aside(one) == lab.rows(f"SELECT to_json(struct(*)) {query} {fails}"), name
+            assert verify(one.table()).findings == [], (name, number)
+            entries.add(len(aside(one)))
+        records = [
+            put(
+                random.randrange(1, 7),
+                10 * (number + 1) + at,
+                name=random.choice(("ann", "Ulm", None)),
+                city=random.choice(("Ulm", "Bonn", "Rom", None)),
+            )
+            for at in range(2)
+        ]
+        users.copy(*records, drop(random.randrange(1, 7), 10 * (number + 1) + 5))
+    assert entries > {0, 1, 2}
+    steps = [event for event in lab.events if isinstance(event, RowsDerived)]
+    assert sum(" of " in step.how for step in steps) == len(steps) - 2
+
+
+@pytest.mark.slow
+def test_a_row_without_a_cause_to_fail_leaves_the_quarantine_with_its_expectation(lab: Lab) -> None:
+    users = lab.feed("users")
+    users.copy(put(1, 1, name="ann"), put(2, 2), put(3, 3))
+    expect = {"not_null": ["name"], "name": "a name", "on_failure": "quarantine"}
+    people = Derived(lab, [users], "SELECT id, name FROM users", expect=[expect])
+    people.follow()
+
+    assert people.rejected() == [("its query", -2, "a name"), ("its query", -2, "a name")]
+    assert last_derived(lab).text().endswith("1 insert, 2 quarantined (it has no rows yet)")
+    assert failures(people)["a name"].says == "2 of 3 rows, such as id = `2`; `3`"
+    with pytest.raises(PolynyaError, match="none of them is read again"):
+        replay(lab.context(), ProjectTable(people.task, people.dataset, None), None)
+
+    # What else is expected is expected of the rows that the table shows.
+    people.settings["expect"] = [expect, {"row_count": {"max": 1}}]
+    people.follow()
+    assert people.current("*") == [(1, "ann")]
+
+    people.settings["expect"] = []
+    people.follow()
+    assert people.current("id") == [(1,), (2,), (3,)]
+    assert people.rejected() == []
+
+
+def aside(derived: Derived) -> list[tuple[str]]:
+    """The quarantined rows of a derived table, as JSON."""
+    return derived.stored("quarantine", "CAST(hdr__quarantine.raw AS STRING)")
+
+
+def last_derived(lab: Lab) -> RowsDerived:
+    """What the last step told."""
+    return [event for event in lab.events if isinstance(event, RowsDerived)][-1]

@@ -8,18 +8,22 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import re
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from unittest.mock import patch
 from urllib.parse import quote
 
 from polynya.server.access.actions import Action
 from polynya.server.access.door import route_actions
 from polynya.server.access.tokens import Tokens
+from polynya.store.signature import SIGNATURE, signature_of
 from tests.server.access.served import Served
 
 SECRET: Final = "hunter2-secret"
@@ -184,6 +188,122 @@ def forgery(target: Target) -> str:
         return "the server asks an address that a client names"
 
 
+#: Places inside: this machine, its metadata service, networks that nobody outside reaches, and
+#: other ways to write them. `PORT` is that of a trap on this machine.
+INSIDE: Final = (
+    "127.0.0.1:PORT", "localhost:PORT", "127.1:PORT", "2130706433:PORT", "0x7f000001:PORT",
+    "0177.0.0.1:PORT", "0.0.0.0:PORT", "[::1]:PORT", "[::]:PORT", "[::ffff:127.0.0.1]:PORT",
+    "[::ffff:7f00:1]:PORT", "LOCALHOST.:PORT", "169.254.169.254", "0xa9fea9fe", "2852039166",
+    "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "10.0.0.1", "172.16.0.1",
+    "192.168.0.1", "100.64.0.1", "[fc00::1]", "[fe80::1]", "224.0.0.1", "198.18.0.1", "240.0.0.1",
+)  # fmt: skip
+
+
+def inside(target: Target) -> str:
+    """Have the server ask addresses inside, by webhooks and connections that an editor writes."""
+    editor = target.server.session("eva@example.com") | {"Origin": target.victim["Origin"]}
+    with socket.create_server(("127.0.0.1", 0)) as trap, trap_of_redirects() as (public, name):
+        trap.settimeout(0.3)
+        port = trap.getsockname()[1]
+        places = [one.replace("PORT", str(port)) for one in INSIDE]
+        hooks = [*(f"http://{one}/latest" for one in places), f"http://rebound.example:{port}/",
+                 f"{public}/to/127.0.0.1:{port}"]  # fmt: skip
+        with names_that_change("rebound.example"), machine_names(name):
+            found = _tested(target, editor, hooks)
+            for url in hooks[:-1]:
+                if found.get(url) != "POLYNYA-NTF-005":
+                    return f"a webhook to {url} is {found.get(url)}"
+            if found[hooks[-1]] != "POLYNYA-NTF-004":
+                return f"a redirect is {found[hooks[-1]]}"
+        for network in ("127.0.0.0/8", "169.254.0.0/16", "::1/128"):
+            allowed = _hooks([f"http://{places[0]}"], f", allowed_networks: ['{network}']")
+            if _put(target, editor, "notifications/own.yml", allowed) != 422:
+                return f"a webhook may allow {network}"
+        for place in ("169.254.169.254", "0xa9fea9fe", "[fd00:ec2::254]", "[fe80::1]"):
+            for setting in (
+                f"catalog: {{type: rest, uri: 'http://{place}/latest'}}",
+                f"aws: {{region: eu-central-1, endpoint: 'http://{place}'}}",
+            ):
+                text = (target.server.root / "polynya.yml").read_text()
+                bad = text.replace("./warehouse}", f"./warehouse, {setting}}}")
+                etag = target.ask("GET", "/api/v1/documents/polynya.yml", editor)[2]["ETag"]
+                if _put(target, editor, "polynya.yml", bad, etag) != 422:
+                    return f"a target may have {setting}"
+        # A name that changes is noticed by the address of the connection, before a byte is sent.
+        try:
+            while True:
+                with trap.accept()[0] as client:
+                    client.settimeout(1)
+                    if client.recv(1):
+                        return "the server asks itself"
+        except TimeoutError:
+            return ""
+
+
+def _hooks(urls: list[str], more: str = "") -> str:
+    """A file of notifications with a webhook for each address."""
+    channels = "".join(
+        f"  c{n}: {{type: webhook, url: '{url}', allow_unencrypted: true, timeout: 3s{more}}}\n"
+        for n, url in enumerate(urls)
+    )
+    head = "apiVersion: polynya/v1\nkind: notification\n"
+    return f"{head}channels:\n{channels}rules: {{all: {{}}}}\n"
+
+
+def _put(
+    target: Target, person: Mapping[str, str], path: str, text: str, etag: str | None = None
+) -> int:
+    version = {"If-None-Match": "*"} if etag is None else {"If-Match": etag}
+    headers = {**person, **version, "Content-Type": "text/plain"}
+    return target.ask("PUT", f"/api/v1/documents/{path}", headers, text)[0]
+
+
+def _tested(target: Target, person: Mapping[str, str], urls: list[str]) -> dict[str, str]:
+    """The codes with which test messages to addresses fail."""
+    status = _put(target, person, "notifications/evil.yml", _hooks(urls))
+    if status != 200:
+        return dict.fromkeys(urls, f"a document that is answered {status}")
+    _, body, _ = target.ask(
+        "POST", "/api/v1/notifications/test", {**person, **JSON}, '{"name": "evil"}'
+    )
+    codes = {one["channel"]: (one["error"] or {}).get("code", "sent") for one in json.loads(body)}
+    return {url: codes[f"evil.c{n}"] for n, url in enumerate(urls)}
+
+
+@contextmanager
+def trap_of_redirects() -> Iterator[tuple[str, str]]:
+    """A server that the machine names, which redirects `/to/PLACE`: its address and its name."""
+    from tests.streams.rest.server import Asked, Reply, local_api
+
+    def redirected(asked: Asked) -> Reply:
+        place = asked.path.removeprefix("/to/")
+        return Reply({}, 307, {"Location": f"http://{place}/latest"})
+
+    with local_api(redirected) as api:
+        yield f"http://public.example:{api.server.server_address[1]}", "public.example"
+
+
+@contextmanager
+def names_that_change(name: str) -> Iterator[None]:
+    """A name server that answers a check with a public address, and a connection with loopback."""
+    own, asked = socket.getaddrinfo, iter(range(1000))
+
+    def changing(host: Any, port: Any, *args: Any, **more: Any) -> Any:
+        if host == name:
+            host = "93.184.216.34" if next(asked) % 2 == 0 else "127.0.0.1"
+        return own("127.0.0.1" if host == "public.example" else host, port, *args, **more)
+
+    with patch("socket.getaddrinfo", changing):
+        yield
+
+
+@contextmanager
+def machine_names(name: str) -> Iterator[None]:
+    """The machine names one host as a local API."""
+    with patch.dict(os.environ, {"POLYNYA_LOCAL_APIS": name}):
+        yield
+
+
 def replay(target: Target) -> str:
     """Use tokens, sessions and states again that have ended."""
     tokens: Tokens = target.server.control.tokens
@@ -220,6 +340,36 @@ def guessing(target: Target) -> str:
     ]
     time.sleep(1)
     return "" if 429 in statuses else "sixty guesses are answered"
+
+
+def webhooks(target: Target) -> str:
+    """Start an automation by calls that are forged, changed, old, or sent before."""
+    secret = "of-the-hook-0123456789"
+    text = (
+        "apiVersion: polynya/v1\nkind: automation\nname: hooked\n"
+        "triggers: [{webhook: hook, secret: '${env:HOOK_SECRET}'}]\nactions: [{validate: true}]\n"
+    )
+    place = "/api/v1/automations/hooked/webhooks/hook"
+    with patch.dict(os.environ, {"HOOK_SECRET": secret}):
+        (target.server.root / "automations").mkdir(exist_ok=True)
+        (target.server.root / "automations" / "hooked.yml").write_text(text)
+        now = datetime.now(UTC)
+        good = signature_of(secret, now, b"a")
+        for header, body in (
+            (None, b"a"), ("", b"a"), (good, b"b"), (good, b""), (good.upper(), b"a"),
+            (f"{good},{good}", b"a"), (signature_of("", now, b"a"), b"a"),
+            (signature_of("${env:HOOK_SECRET}", now, b"a"), b"a"),
+            (signature_of(secret, now - timedelta(minutes=6), b"a"), b"a"),
+            (signature_of(secret, now + timedelta(minutes=6), b"a"), b"a"),
+        ):  # fmt: skip
+            sent = {} if header is None else {SIGNATURE: header}
+            if (status := target.ask("POST", place, sent, body)[0]) != 401:
+                return f"a call with {header} is answered {status}"
+        if (status := target.ask("POST", place, {SIGNATURE: good}, b"a")[0]) != 202:
+            return f"a genuine call is answered {status}"
+        if (status := target.ask("POST", place, {SIGNATURE: good}, b"a")[0]) != 409:
+            return f"a repeated call is answered {status}"
+    return ""
 
 
 def oversized(target: Target) -> str:
@@ -364,8 +514,8 @@ def disclosure(target: Target) -> str:
 ATTACKS: Final[Mapping[str, Callable[[Target], str]]] = {
     one.__name__: one
     for one in (
-        idor, escalation, csrf, traversal, forgery, replay, oversized, slow, injection,
-        algorithms, redirection, fixation, disclosure, guessing,
+        idor, escalation, csrf, traversal, forgery, inside, webhooks, replay, oversized, slow,
+        injection, algorithms, redirection, fixation, disclosure, guessing,
     )
 }  # fmt: skip
 

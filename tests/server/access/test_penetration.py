@@ -9,7 +9,15 @@ import pytest
 from polynya.server.access.control import AccessSettings
 from polynya.server.access.rates import Rate
 from polynya.store.clock import SystemClock
-from tests.server.access.penetration import ATTACKS, Target, csrf, findings, idor
+from tests.server.access.penetration import (
+    ATTACKS,
+    Target,
+    csrf,
+    findings,
+    idor,
+    inside,
+    webhooks,
+)
 from tests.server.access.served import ROLES, served
 from tests.server.listening import listening
 
@@ -39,3 +47,10 @@ def test_planted_weaknesses_are_found(target: Target, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("polynya.server.routes.access._manages", lambda *_: True)
     assert "another person" in idor(target)
+
+    with monkeypatch.context() as planted:
+        planted.setattr("polynya.notify.channels.why_refused", lambda *_: None)
+        assert "a webhook to" in inside(target)
+    with monkeypatch.context() as planted:
+        planted.setattr("polynya.server.routes.automation_calls._is_genuine", lambda *_: True)
+        assert "is answered 202" in webhooks(target)

@@ -61,7 +61,7 @@ def test_a_command_at_a_server_has_the_output_and_exit_code_of_a_local_one(
         (tmp_path / "tasks" / "shop.yml").write_text("kind: storage\n")
         assert run_command_line(["--server", url, "--json", "validate"]) == 2
         assert "POLYNYA-CFG-" in capsys.readouterr().out
-        assert run_command_line(["--server", url, "status"]) == 2
+        assert run_command_line(["--server", url, "history", "users"]) == 2
         assert "POLYNYA-SRV-051" in capsys.readouterr().err
         assert run_command_line(["--server", url, "reload", "crm"]) == 2
         assert "POLYNYA-SRV-044" in capsys.readouterr().err

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -18,7 +22,25 @@ from polynya.server.operations.verbs import (
     RunParameters,
     VerifyParameters,
 )
+from polynya.store.signature import SIGNATURE, signature_of
 from tests.server.operations.test_client import served
+from tests.streams.rest.server import LocalApi, local_api
+
+ONCALL = """apiVersion: polynya/v1
+kind: notification
+channels: {hook: {type: webhook, url: "URL", secret: "${env:HOOK_SECRET}"}}
+rules: {all: {at_most_every: 0s}}
+"""
+NIGHTLY = """apiVersion: polynya/v1
+kind: automation
+name: checks
+triggers:
+  - {schedule: "* * * * *", time_zone: UTC}
+  - {webhook: deploys, secret: "${env:HOOK_SECRET}"}
+overlap: queue
+actions: [{validate: true}, {verify: all}]
+"""
+SECRET = "of-the-hooks-0123456789"
 
 
 def done(
@@ -35,16 +57,53 @@ def done(
     return end, lines
 
 
+def written(url: str, path: str, text: str) -> None:
+    """Make a document of the project."""
+    headers = {"If-None-Match": "*", "Content-Type": "text/plain"}
+    place = f"{url}/api/v1/documents/{path}"
+    with urlopen(Request(place, text.encode(), headers, method="PUT")) as answer:
+        assert json.load(answer)["written"] is True
+
+
+def called(url: str) -> str:
+    """The run that a signed call of the webhook starts."""
+    headers = {SIGNATURE: signature_of(SECRET, datetime.now(UTC), b"deployed")}
+    place = f"{url}/api/v1/automations/checks/webhooks/deploys"
+    with urlopen(Request(place, b"deployed", headers)) as answer:
+        assert answer.status == 202
+        return str(json.load(answer)["run"])
+
+
+def until(seconds: float, found: Callable[[], Any]) -> Any:
+    """What is found at last."""
+    ends = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < ends
+        time.sleep(0.5)
+    return value
+
+
+def told(api: LocalApi) -> list[str]:
+    """Which notices the receiver of notifications got."""
+    bodies = [json.loads(asked.body) for asked in api.asked]
+    return [f"{one['cause']} {one['kind']}" for body in bodies for one in body["notices"]]
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-def test_validate_plan_migrate_run_replay_and_reload_through_the_api(tmp_path: Path) -> None:
+def test_validate_plan_migrate_run_replay_reload_schedule_and_notify_through_the_api(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLYNYA_LOCAL_APIS", "127.0.0.1")
+    monkeypatch.setenv("HOOK_SECRET", SECRET)
     root = tmp_path / "shop"
     assert run_command_line(["init", str(root)]) == 0
     good = (root / "landing" / "users" / "0001.json").read_text().splitlines()
     without_key = {key: one for key, one in json.loads(good[0]).items() if key != "userId"}
     (root / "landing" / "users" / "0002.json").write_text(json.dumps(without_key) + "\n")
 
-    with served(root) as url:
+    with served(root) as url, local_api(lambda _: {}) as receiver:
+        written(url, "notifications/oncall.yml", ONCALL.replace("URL", receiver.url))
         client = PolynyaClient(url)
         assert done(client, "validate")[0].exit_code == 0
         plan, _ = done(client, "plan")
@@ -64,3 +123,29 @@ def test_validate_plan_migrate_run_replay_and_reload_through_the_api(tmp_path: P
         assert reloaded.status == "succeeded", said
         verified, said = done(client, "verify", VerifyParameters())
         assert verified.status == "succeeded", said
+
+        # The run told of the rejected record, and a test message goes through as well.
+        assert told(receiver) == ["quarantine opened"]
+        [sent] = client.ask("GET", "/notifications/history")["items"]
+        assert (sent["result"], sent["cause"]) == ("sent", "quarantine")
+        [tried] = client.ask_list("POST", "/notifications/test", {"name": "oncall"})
+        assert tried["error"] is None
+
+        # A run that goes on carries out the automation at its moments, and when it is called.
+        written(url, "automations/checks.yml", NIGHTLY)
+        client.ask("POST", "/automations/checks/pause")
+        running = client.start("run", RunParameters(apply="always"))
+        until(240, lambda: client.operation(running.id).progress)
+        client.ask("POST", "/automations/checks/resume")
+        path = "/automations/checks/runs"
+        until(240, lambda: client.ask("GET", path)["items"])
+        run = called(url)
+        until(240, lambda: client.ask("GET", f"{path}/{run}")["ended"])
+        client.cancel(running.id)
+        ended = until(240, lambda: client.operation(running.id).ended)
+        assert ended
+        assert client.operation(running.id).status == "cancelled"
+        runs = client.ask("GET", path)["items"]
+        by_call = [one for one in runs if one["id"] == run]
+        assert [(one["state"], len(one["steps"])) for one in by_call] == [("success", 2)]
+        assert any("named it" in one["why"] for one in runs if one["state"] == "success")

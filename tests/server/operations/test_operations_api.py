@@ -77,8 +77,8 @@ def test_the_equal_command_names_the_target_and_the_newest_operation_is_first(
 ) -> None:
     (tmp_path / "polynya.yml").write_text(PROJECT)
     with TestClient(app_of(ServerState(tmp_path, None, SystemClock()))) as client:
-        names = [client.post("/api/v1/actions/plan", json={}).json()["id"] for _ in range(3)]
-        page = client.get("/api/v1/operations", params={"limit": 2}).json()
+        names = [client.post("/api/v1/actions/plan", json={}).json()["id"] for _ in range(2)]
+        page = client.get("/api/v1/operations", params={"limit": 1}).json()
         rest = client.get("/api/v1/operations", params={"cursor": page["next"]}).json()
         shown = ended(client, names[0])
         for name in names:

@@ -13,6 +13,7 @@ from polynya_constructs.cluster.instance_types import Architecture
 from stacks.fetched import check_packages
 from stacks.settings.loader import load_deployment
 from tests.absent import absent
+from tests.lab.chosen import slow
 from tests.stacks.house_rules import resources
 from tests.stacks.synthesis import (
     ROOT,
@@ -43,20 +44,20 @@ PIPELINE: Mapping[str, str | None] = {
     "nowhere": "",
     "both": f"account: '{HERE}'\nregion: eu-central-1\n",
 }
-# All pairs of the three, and not all of their combinations.
+# All pairs of the three, and not all of their combinations; the first three for every push.
 PAIRS = [
     ("nowhere", "nowhere", "nowhere"),
+    ("region", "account", "both"),
+    ("both", "both", "nowhere"),
     ("nowhere", "same", "both"),
     ("nowhere", "region", "none"),
     ("nowhere", "both", "both"),
     ("region", "nowhere", "both"),
     ("region", "same", "none"),
-    ("region", "account", "both"),
     ("both", "nowhere", "none"),
     ("both", "same", "nowhere"),
     ("both", "region", "nowhere"),
     ("both", "account", "nowhere"),
-    ("both", "both", "nowhere"),
 ]
 REFUSED = [
     ("nowhere", "account", "account 222222222222 and region eu-central-1, and the account and reg"),
@@ -98,7 +99,9 @@ def errors(assembly: Assembly) -> list[str]:
     return [line for line in findings(assembly.directory) if "Annotation" not in line]
 
 
-@pytest.mark.parametrize(("dev", "prod", "pipeline"), PAIRS)
+@pytest.mark.parametrize(
+    ("dev", "prod", "pipeline"), [*PAIRS[:3], *(slow(*one) for one in PAIRS[3:])]
+)
 def test_stages_and_pipeline_synthesize_wherever_they_are(
     tmp_path: Path, dev: str, prod: str, pipeline: str
 ) -> None:

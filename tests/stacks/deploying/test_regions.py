@@ -15,6 +15,7 @@ from stacks.region import environment_region, stage_region
 from stacks.settings.loader import Deployment
 from stacks.settings.stage import StageConfig
 from tests.absent import absent
+from tests.lab.chosen import slow
 from tests.stacks.synthesis import ROOT
 
 PROFILES = """[default]
@@ -59,6 +60,12 @@ def stage(**settings: str) -> StageConfig:
     return StageConfig.model_validate({**head, **settings})
 
 
+@pytest.mark.parametrize(
+    # Each starts the command line of the CDK.
+    "expected",
+    [one if one in {"all", "nothing"} else slow(one) for one in CASES],
+    indirect=True,
+)
 def test_package_and_images_go_where_the_command_line_deploys(
     expected: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, SecretStr
@@ -72,7 +73,7 @@ class WatchList(Document):
 
     Attributes:
         sources: of its tasks.
-        due: by task, the next moment of its schedule.
+        due: by task, the next moment of its schedule; also of automations.
     """
 
     sources: tuple[WatchedSource, ...] = ()
@@ -84,6 +85,7 @@ def watch_list(
     positions: Mapping[str, Sequence[ReadPosition]],
     captures: Mapping[str, CaptureFigures],
     now: datetime,
+    more: Mapping[str, datetime] = MappingProxyType({}),
 ) -> WatchList:
     """What to look at for these tasks while no node does.
 
@@ -92,11 +94,13 @@ def watch_list(
         positions: by task, up to where this node has read its streams.
         captures: by task, how its capture is.
         now: from when on schedules count.
+        more: moments at which the cluster has work besides its tasks, by what it is.
     """
     chosen = [task for task in tasks if not _is_held(task, captures)]
     sources = [_source(task, positions.get(task.name, ()), captures, now) for task in chosen]
     due = {task.name: moment for task in chosen if (moment := next_due(task, now)) is not None}
-    return WatchList(sources=tuple(one for one in sources if one is not None), due=due)
+    found = tuple(one for one in sources if one is not None)
+    return WatchList(sources=found, due={**due, **more})
 
 
 def next_due(task: Task, now: datetime) -> datetime | None:

@@ -26,7 +26,7 @@ from polynya.lake.fold.live_views import columns_of
 from polynya.lake.read import inspect
 from polynya.lake.table.state import CopyState
 from polynya.model.config.dataset import ResolvedDataset, recorded, shown_before
-from polynya.model.config.derived import DerivedTask
+from polynya.model.config.derived import DerivedTask, ForeignTask
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
@@ -182,7 +182,8 @@ def _read(
     catalog: Catalog | None,
     wanted: Callable[[ResolvedDataset], bool] = lambda _: True,
 ) -> list[_TableRead]:
-    entries = [(task, one) for task in project.tasks for one in _entries(task, catalog, wanted)]
+    tasks: tuple[StorageTask, ...] = (*project.foreign, *project.tasks)
+    entries = [(task, one) for task in tasks for one in _entries(task, catalog, wanted)]
     copies = {
         entry.name: inspect.states(entry.table)[0]
         for _, entry in entries
@@ -270,7 +271,7 @@ def _changes(read: _TableRead, now: ColumnGraph) -> Iterator[ColumnChange]:
 def _graph(
     project: LoadedProject, tables: Sequence[ColumnFacts], *, with_stored: bool = False
 ) -> ColumnGraph:
-    tasks = {task.name: task for task in project.tasks}
+    tasks = {task.name: task for task in (*project.foreign, *project.tasks)}
     datasets: dict[str, GraphDataset] = {}
     for facts in tables:
         task = tasks[facts.dataset.task]
@@ -288,7 +289,12 @@ def _graph(
 
 
 def source_name(task: StorageTask, dataset: ResolvedDataset) -> str:
-    """What the source of a dataset is called: the folder or landing, and what of it is read."""
+    """What the source of a dataset is called: the folder or landing, and what of it is read.
+
+    That of a table of another project is its task.
+    """
+    if isinstance(task, ForeignTask):
+        return task.name
     if isinstance(task, DirectTask):
         return f"{task.reads.name}/{task.reads_table}"
     return f"{dataset.landing.folder}/{dataset.landing.source or dataset.landing.glob}"

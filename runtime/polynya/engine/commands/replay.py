@@ -15,8 +15,10 @@ from polynya.formats.values.arrow import no_rows
 from polynya.lake.copy.copy import CopyResult
 from polynya.lake.copy.masks import WITHHELD
 from polynya.lake.table.suspension import Replayed, quarantined
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.sources import dataset_of_source, datasets_of_sources
 from polynya.model.error_catalogue.configuration import RECORD_WITHOUT_TEXT
+from polynya.model.error_catalogue.derived import QUERY_ROW_NOT_REPLAYABLE
 from polynya.model.error_catalogue.operation import EXTRACT_RECORD_NOT_REPLAYABLE
 from polynya.model.formats import rules_of
 
@@ -35,6 +37,8 @@ def replay(
     context: EngineContext, entry: ProjectTable, identifiers: Sequence[str] | None
 ) -> ReplayResult:
     """Replay the chosen records of one table (default: all), in one commit per table."""
+    if isinstance(entry.task, DerivedTask):
+        raise QUERY_ROW_NOT_REPLAYABLE(where=f"task {entry.task.name}", relation=entry.name)
     if entry.dataset.landing.extracts is not None:
         raise EXTRACT_RECORD_NOT_REPLAYABLE(where=f"task {entry.task.name}", relation=entry.name)
     working = WorkingDataset.existing(context, entry.dataset)

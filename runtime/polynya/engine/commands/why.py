@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -232,10 +232,7 @@ class WhyFollower:
         graph = columns_made_of(self.project, self.catalog, task, names)
         made = graph.datasets.get(called)
         origins = {
-            one.name: [
-                origin if column is None else f"{origin}.{column}"
-                for origin, column in one.origins.inputs
-            ]
+            one.name: [f"{origin}.{column}" for origin, column in one.origins.inputs]
             for one in (made.columns if made is not None else ())
         }
         text = over.query.text if over is not None else task.query_of(name).text
@@ -322,11 +319,13 @@ class _InputReader:
         )
         if is_plain and not stored.count({Partition.CHANGES}):
             arrays = {name: _array(some, shape.columns[name]) for name, some in given.items()}
-            return stored.matching(names, {Partition.CURRENT}, arrays).to_pylist()
+            matching = stored.matching(names, {Partition.CURRENT}, arrays)
+            return cast("list[dict[str, Any]]", matching.to_pylist())
         where: BooleanExpression = AlwaysTrue()
         for name, some in given.items():
             where = And(where, In(term=name, values=some))  # type: ignore[call-arg]
-        return LiveRows(live, where=where, limits=STATEMENT_LIMITS).table().to_pylist()
+        matching = LiveRows(live, where=where, limits=STATEMENT_LIMITS).table()
+        return cast("list[dict[str, Any]]", matching.to_pylist())
 
     def _numbered(self, row: Mapping[str, Any]) -> dict[str, Any]:
         number = self._numbers.setdefault(repr(row), len(self._numbers))

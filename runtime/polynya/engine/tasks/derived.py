@@ -208,6 +208,7 @@ class DerivedUnit:
                         now=clock.now(),
                         affected=step.affected,
                         judge=judged,
+                        divide=judge.divide if judge.puts_rows_aside else None,
                     )
         except (PySparkException, Py4JError) as error:
             raise self._refused(error) from error
@@ -219,6 +220,7 @@ class DerivedUnit:
             RowsDerived(
                 subject=table.name,
                 rows=done.rows,
+                quarantined=done.quarantined,
                 changes=changed,
                 seconds=round(clock.monotonic() - began, 3),
                 how=step.how,

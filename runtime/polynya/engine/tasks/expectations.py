@@ -14,6 +14,7 @@ from polynya.derived.expectations import (
     FailedExpectation,
     JudgedResult,
     ReferencedTable,
+    RowVerdict,
     expectation_checks,
     judged,
     judging_query,
@@ -21,6 +22,7 @@ from polynya.derived.expectations import (
     sample_query,
 )
 from polynya.derived.schema import known_type
+from polynya.lake.copy.put_aside import ERROR, RULE, DividedRows
 from polynya.lake.errors import machine_error
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
 from polynya.model.config.dataset import ResolvedDataset
@@ -28,6 +30,10 @@ from polynya.model.config.derived import DerivedQuery
 from polynya.model.error_catalogue.derived import EXPECTATION_FAILED, EXPECTATION_REFUSED
 from polynya.model.names import quote, shown
 from polynya.model.types import DataType
+
+
+def _puts_aside(check: ExpectationCheck) -> bool:
+    return check.expectation.on_failure == "quarantine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ class ResultJudge:
         Raises OperationError for a result that fails an expectation with `on_failure: stop`, and
         for an expectation that cannot be judged.
         """
-        checks = expectation_checks(self.query.expect, self._result(columns), self.place)
+        checks = [one for one in self._checks(columns) if not _puts_aside(one)]
         of_rows = checks if whole is None else [check for check in checks if check.is_of_rows]
         of_table = [check for check in checks if check not in of_rows]
         failed = {} if rows is None else self._failed(of_rows, rows)
@@ -80,6 +86,31 @@ class ResultJudge:
             for check in checks
             if check.expectation.on_failure == "warn"
         }
+
+    @property
+    def puts_rows_aside(self) -> bool:
+        """Whether an expectation has `on_failure: quarantine`."""
+        return any(one.on_failure == "quarantine" for one in self.query.expect)
+
+    def divide(self, rows: DataFrame, columns: Mapping[str, DataType]) -> DividedRows:
+        """Put rows aside that fail an expectation with `on_failure: quarantine`.
+
+        `rows` are settled and have `columns`. Raises OperationError for an expectation that cannot
+        be judged.
+        """
+        checks = [one for one in self._checks(columns) if _puts_aside(one)]
+        failed = self._failed(checks, rows)
+        verdicts = {one.expectation.label: failed.get(one.expectation.label) for one in checks}
+        if not failed:
+            return DividedRows(rows, None, verdicts)
+        verdict = RowVerdict.of(checks)
+        aside = rows.where(verdict.fails).selectExpr(
+            "*", f"{verdict.rule} AS {RULE}", f"{verdict.error} AS {ERROR}"
+        )
+        return DividedRows(rows.where(f"NOT ({verdict.fails})"), aside, verdicts)
+
+    def _checks(self, columns: Mapping[str, DataType]) -> list[ExpectationCheck]:
+        return expectation_checks(self.query.expect, self._result(columns), self.place)
 
     @property
     def _name(self) -> str:

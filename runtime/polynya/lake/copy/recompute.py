@@ -17,9 +17,11 @@ from typing import Final, TypeAlias
 
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import ApplyRun, CopyParts
+from polynya.lake.copy.put_aside import DividedRows, QuarantineChange, quarantine_change
 from polynya.lake.copy.reload import ChangeCriteria, current_rows, differences
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.layout import columns_in_use
+from polynya.lake.iceberg.writing import stage
 from polynya.lake.spark.api import DataFrame
 from polynya.lake.table.dataset import DatasetTable, change_columns
 from polynya.lake.table.ownership import enter
@@ -47,17 +49,23 @@ Judge: TypeAlias = Callable[
 ]
 
 
+#: Divides settled rows, with their columns, into those that the table shows and those that go to
+#: its quarantine. Raises OperationError for an expectation that cannot be judged.
+Divide: TypeAlias = Callable[[DataFrame, Mapping[str, DataType]], DividedRows]
+
+
 @dataclass(frozen=True, slots=True)
 class Recomputed:
     """What one step did.
 
-    `rows` is how many the query returned, `applied` the apply, None without differences, and
-    `failed` says by what the rows fail expectations that only warn.
+    `rows` is how many the query returned, but for `quarantined` ones; `applied` is the apply, None
+    without differences, and `failed` says by what the rows fail expectations that do not stop.
     """
 
     rows: int
     applied: ApplyResult | None
     failed: Mapping[str, str]
+    quarantined: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,10 @@ class AffectedKeys:
         ]
         return " AND ".join([*same, *within]) or "true"
 
+    def join(self, alias: str) -> str:
+        """Semi join of rows `alias` with the keys, as SQL."""
+        return f"LEFT SEMI JOIN {self.relation} k ON {self.match(alias)}"
+
 
 def recompute(
     target: DatasetTable,
@@ -104,6 +116,7 @@ def recompute(
     now: datetime,
     affected: AffectedKeys | None = None,
     judge: Judge | None = None,
+    divide: Divide | None = None,
 ) -> Recomputed:
     """Commit what differs between `result` and Current, and what it was derived from.
 
@@ -121,34 +134,61 @@ def recompute(
     with ApplyRun.of(target, target.shape(schema, keys)) as run:
         typed = (f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in schema.items())
         rows = run.settle(result.selectExpr(*typed))
+        divided = DividedRows(rows, None, {}) if divide is None else divide(rows, schema)
+        rows, aside = divided.passing, divided.aside
         # Nothing of the table changes before it is known that the result is not refused.
         count = _refuse_wrong_keys(target, rows, keys)
         whole = None if affected is None else partial(_whole, run, rows, affected)
-        verdicts = {} if judge is None else judge(rows, whole, schema)
+        verdicts = {} if judge is None else dict(judge(rows, whole, schema))
+        verdicts |= divided.verdicts
         empty = _follow_columns(target, schema)
         target.grow(schema)
         shape = target.shape(schema | empty, keys)
-        nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items())
+        nulls = [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items()]
         rows = rows.selectExpr("*", *nulls)
+        aside = None if aside is None else aside.selectExpr("*", *nulls)
         place = f"{target.state.copy.reloads + 1:0{_DIGITS}d}"
         step = Reloading(DELETING, 0, now.isoformat(), place=place)
         changes = _differences(run, rows, shape, step, affected)
         following = _state_after(target, schema | empty, keys, derivation())
         following = following.with_verdicts(verdicts, now)
+        join = None if affected is None else affected.join("c")
+        quarantine = quarantine_change(run, shape, aside, join)
+        if quarantine is not None:
+            following = quarantine.booked(following)
+        failing = 0 if quarantine is None else quarantine.failing
         if not (found := changes.count()):
-            target.commit_copy_state(following, "derive")
-            return Recomputed(count, None, _failed(verdicts))
+            _commit_unchanged(target, following, quarantine)
+            return Recomputed(count, None, _failed(verdicts), failing)
         snapshot = target.state.snapshot
         assert snapshot is not None, "a takeover has made one"
+        nothing = target.spark.sql(f"SELECT * FROM {target.table.at(snapshot)} WHERE false")
         parts = CopyParts(
             changes,
-            target.spark.sql(f"SELECT * FROM {target.table.at(snapshot)} WHERE false"),
+            nothing if quarantine is None else quarantine.entered,
             following,
             {"polynya.step": "derive", "polynya.rows-derived": str(count)},
+            replayed=None if quarantine is None else quarantine.left,
             count=found,
         )
         applied = applier.apply(target, shape, reason="its inputs changed", now=now, fresh=parts)
-    return Recomputed(count, applied, _failed(verdicts))
+    return Recomputed(count, applied, _failed(verdicts), failing)
+
+
+def _commit_unchanged(
+    target: DatasetTable, following: CopyState, quarantine: QuarantineChange | None
+) -> None:
+    """Commit a step that leaves the rows of the table as they are."""
+    if quarantine is None or not quarantine:
+        target.commit_copy_state(following, "derive")
+        return
+    left = quarantine.left.places
+    target.commit(
+        copy=following,
+        add=stage(target.table, quarantine.entered, laid_out=False) if quarantine.new else (),
+        removed=left if left.num_rows else None,
+        summary={"polynya.step": "derive"},
+    )
 
 
 def confirm(
@@ -316,10 +356,7 @@ def _differences(
     table, current = target.table.at(target.state.snapshot), None
     if affected is not None:
         _refuse_taken_keys(run, loaded, shape, affected)
-        current = (
-            f"SELECT c.* FROM ({current_rows(shape, table)}) c "
-            f"LEFT SEMI JOIN {affected.relation} k ON {affected.match('c')}"
-        )
+        current = f"SELECT c.* FROM ({current_rows(shape, table)}) c {affected.join('c')}"
     criteria = ChangeCriteria.of(target.dataset, shape, step)
     events = differences(shape, table, step, criteria, loaded=loaded, current=current)
     return run.settle(run.sql(events))

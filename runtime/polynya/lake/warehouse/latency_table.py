@@ -28,7 +28,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThan
+from pyiceberg.expressions import And, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -119,15 +119,20 @@ class LatencyTable:
             else:
                 return
 
-    def read(self, since: datetime) -> list[LatencySample]:
-        """The samples of buckets that began at a moment or later; none without a table."""
+    def read(self, since: datetime, dataset: str | None = None) -> list[LatencySample]:
+        """The samples of buckets that began at a moment or later; none without a table.
+
+        Those of one dataset, if it is named.
+        """
         table = self._loaded()
         if table is None:
             return []
-        recent = And(
+        recent: BooleanExpression = And(
             GreaterThanOrEqual(term="day", value=since.astimezone(UTC).date().isoformat()),
             GreaterThanOrEqual(term="at", value=since.isoformat()),
         )
+        if dataset is not None:
+            recent = And(recent, EqualTo(term="dataset", value=dataset))
         names = tuple(name for name in _ARROW.names if name != "day")
         rows = table.scan(row_filter=recent, selected_fields=names).to_arrow().to_pylist()
         return [LatencySample(**row) for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, Discriminator, Field, SecretStr, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.fields import (
@@ -97,14 +97,37 @@ class FileTrigger(Frozen):
     )
 
 
+class WebhookTrigger(Frozen):
+    """Starts when a signed request comes to `polynya serve`."""
+
+    webhook: Name = Field(
+        description="Name of the sender. Its address is "
+        "`/api/v1/automations/AUTOMATION/webhooks/NAME` of the server."
+    )
+    secret: SecretStr = Field(
+        description="Key that the sender signs with, of at least 16 bytes, as a reference: "
+        "`${env:NAME}`, `${file:PATH}` or `${secret:NAME#FIELD}`, never in the file."
+    )
+
+
+class ApiTrigger(Frozen):
+    """Starts when a program with a token for it calls `/api/v1/automations/AUTOMATION/calls`."""
+
+    api: Literal[True] = Field(description="Always `true`.")
+
+
 #: What starts an automation, besides `polynya automation run`.
-Trigger: TypeAlias = ScheduleTrigger | TaskTrigger | OverdueTrigger | FileTrigger
+Trigger: TypeAlias = (
+    ScheduleTrigger | TaskTrigger | OverdueTrigger | FileTrigger | WebhookTrigger | ApiTrigger
+)
 OneTrigger: TypeAlias = Annotated[
     Annotated[ScheduleTrigger, Tag("schedule")]
     | Annotated[TaskTrigger, Tag("after")]
     | Annotated[OverdueTrigger, Tag("overdue")]
-    | Annotated[FileTrigger, Tag("file")],
-    _told_by("schedule", "after", "overdue", "file"),
+    | Annotated[FileTrigger, Tag("file")]
+    | Annotated[WebhookTrigger, Tag("webhook")]
+    | Annotated[ApiTrigger, Tag("api")],
+    _told_by("schedule", "after", "overdue", "file", "webhook", "api"),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Self, TypeAlias
 from urllib.parse import urlsplit
@@ -56,6 +57,8 @@ def _endpoint(text: str) -> str:
         _ = parts.port
     except ValueError:
         raise _refused(f"{shown(text)} is not an address") from None
+    if is_link_local(text):
+        raise _refused(f"{shown(text)} is a link-local address, such as the metadata service")
     plain = parts.hostname and not (parts.username or parts.password or parts.query)
     if parts.scheme not in {"http", "https"} or not plain or parts.path.strip("/"):
         raise _refused(f"{shown(text)} is not an address such as `http://127.0.0.1:5000`")
@@ -69,6 +72,28 @@ def is_loopback(endpoint: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+#: The metadata service of an EC2 instance over IPv6, which is no link-local address.
+_METADATA: Final = ipaddress.ip_network("fd00:ec2::/32")
+
+
+def is_link_local(address: str) -> bool:
+    """Whether an address is one of the machine's own network, such as its metadata service.
+
+    Names are not resolved. Numbers are read as a connection would read them, so `0xa9fea9fe` is
+    169.254.169.254.
+    """
+    host = (urlsplit(address).hostname or "").partition("%")[0]
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            found = ipaddress.ip_address(socket.inet_aton(host))
+        except (OSError, UnicodeError, ValueError):
+            return False
+    inner = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (inner or found).is_link_local or (found.version == 6 and found in _METADATA)
 
 
 Region: TypeAlias = Annotated[str, AfterValidator(_region)]

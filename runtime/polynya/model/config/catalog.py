@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
+from polynya.model.config.aws import is_link_local
 from polynya.model.config.connection import is_this_machine
 from polynya.model.config.fields import Frozen
 from polynya.model.names import shown
@@ -198,6 +199,8 @@ def _address(name: str, uri: str) -> Iterator[tuple[str, str]]:
         yield f"`{name}` has a login in it", "use `credential` or `token`"
     elif parts.query or parts.fragment:
         yield f"`{name}` has a query", fix
+    elif is_link_local(uri):
+        yield f"`{name}` is a link-local address, such as the metadata service", fix
 
 
 def unencrypted_host(catalog: Catalog) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from polynya.model.config.engines import EngineSetting
@@ -21,6 +21,32 @@ from polynya.model.config.task import StorageTask
 QueryText: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
 #: How a step computes a query.
 Incremental: TypeAlias = Literal["auto", "strict", "full"]
+
+
+class ProjectInput(Frozen):
+    """A task of another project, whose tables are only read."""
+
+    project: Name = Field(
+        description="The other project: the name of its folder below `projects`, which may be a "
+        "symbolic link. Its target of the same name has the same catalog and warehouse."
+    )
+    task: Name = Field(
+        description="The task there, of any kind that has tables and is not `registered`."
+    )
+
+    def __str__(self) -> str:
+        return f"{self.project}/{self.task}"
+
+
+#: What `from` names: a task of the project, or one of another project.
+TaskInput: TypeAlias = Annotated[
+    Annotated[Name, Tag("a task")] | Annotated[ProjectInput, Tag("a task of another project")],
+    Discriminator(
+        lambda value: (
+            "a task of another project" if isinstance(value, dict | ProjectInput) else "a task"
+        )
+    ),
+]
 
 
 class DerivedTable(Frozen):
@@ -127,16 +153,27 @@ class DerivedTaskSettings(Frozen):
     )
 
 
-class TransformTask(DerivedTaskSettings):
+class ReadingTask(DerivedTaskSettings):
+    """A task over the tables of others."""
+
+    from_: tuple[TaskInput, ...] = Field(
+        alias="from",
+        min_length=1,
+        description="The tasks whose tables it reads: of kind `storage`, `streaming_transform`, "
+        "`transform`, `data_mart`, or for a transform `registered`. "
+        "`{project: crm_core, task: customers}` is a task of another project.",
+    )
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of these tasks; one of another project is `project/task`."""
+        return tuple(map(str, self.from_))
+
+
+class TransformTask(ReadingTask):
     """Keeps tables that queries make of the tables of other tasks."""
 
     kind: Literal["transform"] = Field(description="Kind of the task.")
-    from_: tuple[Name, ...] = Field(
-        alias="from",
-        min_length=1,
-        description="The tasks whose tables the queries may read: of kind `storage`, "
-        "`streaming_transform`, `transform`, `data_mart` or `registered`.",
-    )
     datasets: tuple[DerivedDataset, ...] = Field(min_length=1, description="The tables.")
 
 
@@ -160,6 +197,24 @@ class DerivedQuery(Frozen):
     def path_of_expectation(self, number: int) -> tuple[str | int, ...]:
         """The path of an expectation in the settings of its task, by its number from 0."""
         return (*self.path[:-1], "expect", number)
+
+
+class ForeignTask(StorageTask):
+    """A task of another project, as an input. No file says this: it is never run or written.
+
+    Its `name` is `project/task`; `own_name` is that in its project.
+    """
+
+    project: Name = Field(description="The other project.")
+    own_name: Name = Field(description="The name that the task has there.")
+
+    @classmethod
+    def of(cls, task: StorageTask, project: str) -> ForeignTask:
+        """The task of another project."""
+        settings = {name: getattr(task, name) for name in StorageTask.model_fields}
+        # Not checked: the name is none of a file, and the settings were checked there.
+        made = settings | {"name": f"{project}/{task.name}", "own_name": task.name}
+        return cls.model_construct(task.model_fields_set, project=project, **made)
 
 
 class DerivedTask(StorageTask):

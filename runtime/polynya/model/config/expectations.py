@@ -119,10 +119,12 @@ class ResultExpectation(Frozen):
         description="Its name in messages and in `status`. Default: made of what it expects, such "
         "as `not_null(total)`.",
     )
-    on_failure: Literal["warn", "stop"] = Field(
+    on_failure: Literal["warn", "quarantine", "stop"] = Field(
         default="stop",
         description="`stop` refuses the step: the table stays at its last result. `warn` commits "
-        "it, with an event and a line in `status`. Default: `stop`.",
+        "it, with an event and a line in `status`. `quarantine` likewise, but the rows that fail "
+        "go to the quarantine of the table in place of the table, for as long as they fail; only "
+        "for expectations that judge each row by itself. Default: `stop`.",
     )
     not_null: _Columns | None = Field(
         default=None, description="Columns that have a value in every row."
@@ -158,6 +160,12 @@ class ResultExpectation(Frozen):
             raise _refuse(
                 f"an expectation has one of {', '.join(f'`{kind}`' for kind in KINDS)}",
                 "write each as an item of its own" if written else "write one of them",
+            )
+        if self.on_failure == "quarantine" and self.kind not in ROW_KINDS:
+            raise _refuse(
+                f"`{self.kind}` looks at more than one row, so it does not say which rows fail",
+                "write `on_failure: warn` or `stop`; quarantine is for "
+                + ", ".join(f"`{kind}`" for kind in KINDS if kind in ROW_KINDS),
             )
         return self
 

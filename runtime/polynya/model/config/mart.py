@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from polynya.model.config.derived import DerivedTable, DerivedTaskSettings
+from polynya.model.config.derived import DerivedTable, ReadingTask
 from polynya.model.config.fields import Column, Expression, Frozen, Name
 from polynya.model.config.flow import Constant, InputName
 
@@ -295,16 +295,10 @@ AnyFact: TypeAlias = Annotated[
 ]
 
 
-class DataMart(DerivedTaskSettings):
+class DataMart(ReadingTask):
     """A star schema over the tables of other tasks: dimensions, and facts that refer to them."""
 
     kind: Literal["data_mart"] = Field(description="Kind of the task.")
-    from_: tuple[Name, ...] = Field(
-        alias="from",
-        min_length=1,
-        description="The tasks whose tables it reads: of kind `storage`, `streaming_transform`, "
-        "`transform` or `data_mart`.",
-    )
     relationships: tuple[Relationship, ...] = Field(
         default=(), max_length=1000, description="Which rows belong to which."
     )

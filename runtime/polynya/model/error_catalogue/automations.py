@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from polynya.model.error_catalogue.entry import ErrorEntry
-from polynya.model.errors import ConfigError, ConflictError, OperationError
+from polynya.model.errors import ConfigError, ConflictError, OperationError, RefusedError
 
 AUTOMATION_TASK_UNKNOWN: Final = ErrorEntry(
     ConfigError,
@@ -80,4 +80,74 @@ AUTOMATION_UNREADABLE: Final = ErrorEntry(
     fix="update Polynya, or remove the file: moments that came before are then forgotten",
     page="The state of each automation is a file in `.polynya/automations` of the warehouse. A "
     "newer version may have written it, or something else damaged it.",
+)
+WEBHOOK_SECRET_SHARED: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-AUT-009",
+    title="two webhooks have the same secret",
+    message="the webhook {other} has the same secret",
+    fix="give each webhook a secret of its own",
+    page="A message that was signed for one webhook could be sent to the other one, where it would "
+    "be as genuine.",
+)
+WEBHOOK_REFUSED: Final = ErrorEntry(
+    RefusedError,
+    "POLYNYA-AUT-010",
+    title="a call of a webhook is not genuine",
+    message="the call is refused: {reason}",
+    state="nothing was started",
+    fix="sign `SECONDS.BODY` with the secret of the webhook, with a clock that is right",
+    page="`Polynya-Signature` is `t=SECONDS,v1=HEX`: the time of the call in seconds since 1970, "
+    "and HMAC-SHA256 of `SECONDS.BODY` in lower-case hexadecimal digits. The time may be five "
+    "minutes away from the clock of the server. The answer is the same for a wrong secret and for "
+    "a webhook that does not exist.",
+)
+CALL_REPEATED: Final = ErrorEntry(
+    ConflictError,
+    "POLYNYA-AUT-011",
+    title="a call of a webhook was taken before",
+    message="the same call was taken before, for the run {run}",
+    state="the call that came first starts its run; this one starts nothing",
+    fix="sign a new call with the time of now",
+    page="A signature is taken once, so that a call which somebody recorded starts nothing.",
+)
+AUTOMATION_TAKES_NO_CALL: Final = ErrorEntry(
+    ConflictError,
+    "POLYNYA-AUT-012",
+    title="an automation takes no call",
+    message="the automation takes no call: {reason}",
+    state="nothing was started",
+    page="A call starts an automation that is enabled, not paused, and has the trigger `api` or "
+    "the webhook in its file. What is called in a pause is not made up for.",
+)
+TOO_MANY_CALLS: Final = ErrorEntry(
+    ConflictError,
+    "POLYNYA-AUT-013",
+    title="an automation knows too many calls",
+    message="the automation knows {most} calls, so it could not tell this one when it comes again",
+    state="nothing was started",
+    fix="call less often, or without `Idempotency-Key`",
+    page="The signature of a webhook is known for ten minutes and the key of a call for a day, so "
+    "that a repeated one starts nothing. Their number is limited, because the state of the "
+    "automation holds them.",
+)
+WEBHOOK_SECRET_UNUSABLE: Final = ErrorEntry(
+    RefusedError,
+    "POLYNYA-AUT-014",
+    title="the secret of a webhook cannot be used",
+    message="the secret of the webhook {webhook} cannot be used: {reason}",
+    state="nothing was started",
+    fix="store a secret of at least 16 bytes where the file of the automation says",
+    page="The server reads the secret when a call comes. Without a secret that is long enough "
+    "anybody could sign.",
+)
+ACTION_NOT_IN_AGENT: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-AUT-015",
+    title="an action cannot run in an agent",
+    message="the action cannot run in an agent: {reason}",
+    state="nothing was changed by the action",
+    fix="take it out of the automation, or run the automation by `polynya run` elsewhere",
+    page="An agent owns its tables and keeps no files. In a cluster whose nodes share work, a "
+    "`reload` is asked of the owners of the tables; an agent that is alone takes no such requests.",
 )

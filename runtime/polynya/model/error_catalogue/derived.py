@@ -75,7 +75,8 @@ QUERY_INPUT_UNKNOWN: Final = ErrorEntry(
     state=_RESULT_KEPT,
     page="A query names the tables of the tasks in `from` as other queries do: `schema.table`, or "
     "`table` where only one of them has this name; `table__history` is the History view of a table "
-    "that keeps history. Changes views, and views of stored rows, are not among its inputs.",
+    "that keeps history. Views of Changes are not among its inputs, since their rows go when they "
+    "are applied or expire, nor are views of stored rows, which show the state of the last apply.",
 )
 COLUMN_CHANGED_TYPE: Final = ErrorEntry(
     OperationError,
@@ -108,7 +109,8 @@ EXPECTATION_FAILED: Final = ErrorEntry(
     page="`expect` of a derived table says what each result has to satisfy. A step whose result "
     "fails an expectation with `on_failure: stop` commits nothing. The message has each of them, "
     "the number of rows, and the keys of some. The step is tried again with growing pauses, so it "
-    "succeeds by itself once the inputs are right. With `on_failure: warn` it would be committed.",
+    "succeeds by itself once the inputs are right. With `on_failure: warn` it would be committed, "
+    "and with `quarantine` without the rows that fail.",
 )
 EXPECTATION_REFUSED: Final = ErrorEntry(
     OperationError,
@@ -130,4 +132,24 @@ RELATIONSHIP_REFUSED: Final = ErrorEntry(
     page="A relationship is judged against a table of the tasks in `from`, at the snapshot that "
     "the step reads. The tables of one transform are derived in steps of their own, so each might "
     "be compared with an older state of the other.",
+)
+QUERY_ROW_NOT_REPLAYABLE: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-140",
+    title="a quarantined row of a query is not read again",
+    message="{relation} has its rows from a query, so none of them is read again",
+    state="nothing was changed",
+    fix="correct the inputs, the query or the expectation: rows of a query leave the quarantine by "
+    "the step in which they pass",
+    page="An expectation with `on_failure: quarantine` puts rows aside for as long as they fail "
+    "it. No landed record stands behind such a row. Each step judges the rows that it computes, "
+    "so a row that passes again is inserted, and leaves the quarantine, in the same commit.",
+)
+PROJECT_INPUT_REFUSED: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-TRF-141",
+    title="a task of another project cannot be read",
+    page="`from` of a transform or a data mart may name a task of another project: `{project: "
+    "crm_core, task: customers}`. The other project is the folder `projects/crm_core` of this one, "
+    "or a symbolic link to it, and both keep their tables in the same catalog and warehouse.",
 )

@@ -40,6 +40,8 @@ class Action(StrEnum):
     VIEW_AUTOMATIONS = "automation.view"
     RUN_AUTOMATION = "automation.run"
     PAUSE_AUTOMATION = "automation.pause"
+    #: Start one whose file has the trigger `api`, by its own rules; less than `automation.run`.
+    CALL_AUTOMATION = "automation.call"
     VIEW_NOTIFICATIONS = "notification.view"
     TEST_NOTIFICATION = "notification.test"
     # Access itself.
@@ -49,3 +51,5 @@ class Action(StrEnum):
     VIEW_AUDIT = "audit.view"
     #: Open to everybody: to log in, and what a login shows of itself.
     LOG_IN = "session.begin"
+    #: Likewise: the signature of the call decides.
+    CALL_WEBHOOK = "automation.webhook"

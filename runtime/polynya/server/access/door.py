@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,7 @@ def allowed(action: Action) -> Dependency:
 
     A route is declared as `@router.get("/tasks", dependencies=[allowed(Action.VIEW_PROJECT)])`.
     """
-    made: Callable[[Request], None] = _Asked(action)
-    found: Dependency = Depends(made)
+    found: Dependency = Depends(_Asked(action))
     return found
 
 

@@ -13,7 +13,9 @@ from polynya.server.access.actions import Action
 #: How a person was recognised; `local`: by reaching a server without `access.yml` on loopback.
 Proof: TypeAlias = Literal["local", "session", "token", "bearer", "aws", "none"]
 
-_SELF: Final = frozenset({Action.LOG_IN, Action.OWN_TOKENS, Action.VIEW_PROJECT})
+_SELF: Final = frozenset(
+    {Action.LOG_IN, Action.CALL_WEBHOOK, Action.OWN_TOKENS, Action.VIEW_PROJECT}
+)
 _VIEW: Final = _SELF | {
     Action.VIEW_METRICS,
     Action.VIEW_LINEAGE,
@@ -39,6 +41,7 @@ _OPERATE: Final = (
         Action.CANCEL_OPERATION,
         Action.RUN_AUTOMATION,
         Action.PAUSE_AUTOMATION,
+        Action.CALL_AUTOMATION,
         Action.TEST_NOTIFICATION,
     }
 )
@@ -74,7 +77,7 @@ TABLE: Final[Mapping[Role, frozenset[Action]]] = MappingProxyType(
     }
 )
 #: What may be done without a person: routes that begin a login, or check a signature themselves.
-OPEN: Final = frozenset({Action.LOG_IN})
+OPEN: Final = frozenset({Action.LOG_IN, Action.CALL_WEBHOOK})
 #: Roles that read every view without a grant.
 READS_ALL: Final = frozenset({Role.OWNER, Role.CAN_MANAGE})
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from polynya.server.access.actions import Action
 from polynya.server.access.door import caller
@@ -46,6 +46,19 @@ def visible(value: object) -> object:
         one if one.isprintable() or one in _KEPT else one.encode("unicode_escape").decode()
         for one in text
     )
+
+
+def coded(text: str | None) -> Markup:
+    """A text whose parts between backticks are names or commands, as errors and fixes have them."""
+    parts = str(text or "").split("`")
+    if len(parts) % 2 == 0:
+        # An odd backtick is none of a pair.
+        return escape(visible(text))
+    made = (
+        Markup("<code>{}</code>").format(visible(part)) if place % 2 else escape(visible(part))
+        for place, part in enumerate(parts)
+    )
+    return Markup("").join(made)
 
 
 def duration(seconds: float | None) -> str:
@@ -116,10 +129,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "coded": coded,
         "duration": duration,
         "instant": instant,
         "moment": moment,
         "number": number,
+        "query": lambda parameters: urlencode(parameters, doseq=True),
         "pretty": pretty,
         "size": size,
     }

@@ -8,12 +8,14 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
 from polynya.server.health import HealthWord
 from polynya.server.pages import Cursor
 from polynya.server.routes import datasets as datasets_api
+from polynya.server.routes import operations as operations_api
 from polynya.server.routes import projects as projects_api
 from polynya.server.routes.datasets import DatasetOrder
 from polynya.server.state import ServerState
@@ -23,6 +25,9 @@ home = APIRouter()
 
 _MOST_NEEDS: Final = 20
 _TASKS_OF_A_PAGE: Final = 100
+#: Datasets whose newest event is the oldest, and operations, that the overview lists.
+_MOST_OLD: Final = 10
+_LATEST: Final = 5
 _GOOD: Final = frozenset({HealthWord.HEALTHY, HealthWord.NEW})
 
 
@@ -52,6 +57,21 @@ async def overview(request: Request) -> HTMLResponse:
         needs=bad[:_MOST_NEEDS],
         more_needs=len(bad) > _MOST_NEEDS,
         tasks=await projects_api.tasks(request, limit=_TASKS_OF_A_PAGE),
+        changes=await projects_api.changes(request),
+        oldest=await datasets_api.datasets(request, sort=DatasetOrder.FRESHNESS, limit=_MOST_OLD),
+    )
+
+
+@router.get("/latest-operations", dependencies=[allowed(Action.VIEW_OPERATIONS)])
+def latest_operations(request: Request) -> HTMLResponse:
+    """What was started last: a part of the overview for those who may see it."""
+    made, problem = [], None
+    try:
+        made = operations_api.operations(request, limit=_LATEST).items
+    except PolynyaError as error:
+        problem = error.as_dict()
+    return render(
+        request, "latest_operations.html", fragment="latest", operations=made, problem=problem
     )
 
 

@@ -26,7 +26,7 @@ from polynya.server.console.html import may, render
 from polynya.server.problems import status_of
 from polynya.server.routes import documents as documents_api
 from polynya.server.routes import queries as queries_api
-from polynya.server.routes.queries import QueryAnswered, QueryAsked
+from polynya.server.routes.queries import AnswerForm, QueryAnswered, QueryAsked, StatementAsked
 from polynya.server.state import ServerState
 
 router = APIRouter()
@@ -50,6 +50,14 @@ class ExportFormat(StrEnum):
 
     CSV = "csv"
     JSON = "json"
+    ARROW = "arrow"
+
+
+_FORMS: Final = {
+    ExportFormat.CSV: AnswerForm.CSV,
+    ExportFormat.JSON: AnswerForm.JSON,
+    ExportFormat.ARROW: AnswerForm.ARROW,
+}
 
 
 @router.get("/query", dependencies=[allowed(Action.QUERY_DATA)])
@@ -82,11 +90,25 @@ def export(
     form: ExportFormat,
 ) -> Response:
     """The rows of a statement as a file."""
-    found = queries_api.query(request, QueryAsked(sql=sql, limit=limit))
-    text = as_csv(found) if form is ExportFormat.CSV else json.dumps(found.rows, indent=1)
-    kind = "text/csv" if form is ExportFormat.CSV else "application/json"
-    name = {"Content-Disposition": f'attachment; filename="rows.{form.value}"'}
-    return Response(text, headers=name, media_type=f"{kind}; charset=utf-8")
+    answer = queries_api.exported(request, QueryAsked(sql=sql, limit=limit), _FORMS[form])
+    answer.headers["Content-Disposition"] = f'attachment; filename="rows.{form.value}"'
+    return answer
+
+
+@router.post("/query/plan", dependencies=[allowed(Action.QUERY_DATA)])
+def plan(request: Request, form: Posted) -> HTMLResponse:
+    """Which engine answers a statement, why, and what it reads."""
+    sql = lines_of(last(form, "sql"))[:_MOST_TEXT]
+    facts: dict[str, Any] = {"plan": None, "error": None}
+    status = 200
+    try:
+        facts["plan"] = queries_api.explain(request, StatementAsked(sql=sql))
+    except PolynyaError as error:
+        facts["error"], status = error.as_dict(), status_of(error)
+    command = shlex.join(["polynya", "query", sql])
+    return render(
+        request, "query_plan.html", fragment="plan", status=status, command=command, **facts
+    )
 
 
 @router.post("/query/words", dependencies=[allowed(Action.QUERY_DATA)])
@@ -119,7 +141,7 @@ def save(request: Request, form: Posted) -> HTMLResponse:
     path = f"{SAVED_FOLDER}/{file}"
     now = ServerState.of(request).documents.find(path)
     then = f"/console/query?{urlencode({'saved': file})}"
-    return reviewed(request, path, f"{sql}\n", now and now.etag, then=then)
+    return reviewed(request, path, f"{sql}\n", None if now is None else now.etag, then=then)
 
 
 def completions(sql: str, at: int, views: Views) -> list[tuple[str, str, int]]:
@@ -150,16 +172,6 @@ def completions(sql: str, at: int, views: Views) -> list[tuple[str, str, int]]:
     return [one for one in found if one[0].lower() != start][:_MOST_WORDS]
 
 
-def as_csv(answered: QueryAnswered) -> str:
-    """Rows as CSV: NULL is an empty field, empty text is `""`, nested values are JSON."""
-    rows = [list(answered.columns), *cells(answered)]
-    return "".join(f"{','.join(map(_quoted, row))}\r\n" for row in rows)
-
-
-def _quoted(cell: str | None) -> str:
-    return "" if cell is None else '"' + cell.replace('"', '""') + '"'
-
-
 def cells(answered: QueryAnswered) -> list[list[str | None]]:
     """The rows of an answer as texts, None for NULL."""
     return [[_cell(row.get(name)) for name in answered.columns] for row in answered.rows]
@@ -180,7 +192,7 @@ def _page(
         begun = perf_counter()
         try:
             asked = QueryAsked(sql=sql[:_MOST_TEXT], limit=limit)
-            facts["answer"] = queries_api.query(request, asked)
+            facts["answer"] = queries_api.answered(request, asked)
         except PolynyaError as error:
             facts["error"], status = error.as_dict(), status_of(error)
         facts["seconds"] = perf_counter() - begun

@@ -134,8 +134,8 @@ def _steps(row: WhyRowShown, depth: int, numbers: Iterator[int]) -> Iterator[Why
         tuple(_columns(row)),
         tuple(inputs),
         None if entry is None else title_of(entry.kind),
-        ClockTime.of(entry and entry.source_time),
-        ClockTime.of(entry and (entry.copied_at or entry.applied_at)),
+        ClockTime.of(None if entry is None else entry.source_time),
+        ClockTime.of(None if entry is None else entry.copied_at or entry.applied_at),
         address("record", row.dataset, [f"{name}={as_text(v)}" for name, v in row.key.items()]),
     )
     yield from below

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
+from polynya.automation.due import DueMoment
 from polynya.automation.outlook import AutomationWord, next_moments, word_of
 from polynya.automation.state import AutomationState, AutomationStore, RunLog
 from polynya.model.automations import AUTOMATION_FOLDER, LoadedAutomation, load_automations
@@ -32,17 +33,18 @@ _MOST_DOCUMENTS: Final = 1000
 _MOST_TEXT: Final = 1_000_000
 
 
-class RunShown(BaseModel):
+class AutomationRunShown(BaseModel):
     """A run: the moment that it was due for, why, by which process, and how it ended.
 
-    `left_out` is a moment that started nothing; `interrupted` a run whose process died.
+    `waiting` is a run that was called for and has not begun; `left_out` a moment that started
+    nothing; `interrupted` a run whose process died.
     """
 
     id: str
     due: datetime
     why: str
     by: str
-    started: datetime
+    started: datetime | None
     ended: datetime | None
     state: str
     code: str | None
@@ -50,7 +52,7 @@ class RunShown(BaseModel):
     seconds: float | None = Field(description="its length, once it has ended")
 
     @classmethod
-    def of(cls, log: RunLog) -> RunShown:
+    def of(cls, log: RunLog) -> AutomationRunShown:
         """The run of a log."""
         return cls(**_run_values(log))
 
@@ -67,7 +69,7 @@ class StepShown(BaseModel):
     message: str | None
 
 
-class RunWithSteps(RunShown):
+class RunWithSteps(AutomationRunShown):
     """A run with each of its steps."""
 
     steps: list[StepShown]
@@ -93,7 +95,7 @@ class RunningShown(BaseModel):
 class AutomationShown(BaseModel):
     """An automation: its file, what it does now, its next moments and its last run.
 
-    `waiting` counts runs that wait for the end of the one under way.
+    `waiting` counts runs that were called for or have to wait for the one under way.
     """
 
     name: str
@@ -103,7 +105,7 @@ class AutomationShown(BaseModel):
     next: list[datetime]
     running: RunningShown | None
     waiting: int
-    last: RunShown | None
+    last: AutomationRunShown | None
 
     @classmethod
     def of(
@@ -166,8 +168,8 @@ def _automation_values(
         "paused": state.paused,
         "next": next_moments(one, state, now, moments),
         "running": None if running is None else RunningShown(**running.model_dump()),
-        "waiting": len(state.waiting),
-        "last": None if state.last is None else RunShown.of(state.last),
+        "waiting": len(state.waiting) + (state.call is not None),
+        "last": None if state.last is None else AutomationRunShown.of(state.last),
     }
 
 
@@ -176,14 +178,17 @@ def _project(request: Request) -> LoadedProject:
     return state.overview.newest().project or state.project()
 
 
-def _loaded(request: Request) -> tuple[dict[str, LoadedAutomation], list[ConfigError]]:
+def loaded_automations(
+    request: Request,
+) -> tuple[dict[str, LoadedAutomation], list[ConfigError]]:
+    """The valid automations of the project of a request by name, and what is wrong with others."""
     automations, errors = load_automations(_project(request))
     return {one.settings.name: one for one in automations}, errors
 
 
 def automation_of(request: Request, name: str) -> LoadedAutomation:
     """An automation of the project of a request, or the error that it has none."""
-    found = _loaded(request)[0].get(name)
+    found = loaded_automations(request)[0].get(name)
     if found is None:
         raise NO_SUCH_RESOURCE(what=f"automation {shown(name)}")
     return found
@@ -199,7 +204,7 @@ def automations(
     request: Request, limit: Limit = 50, cursor: Cursor = None, moments: Moments = 1
 ) -> AutomationPage:
     """The automations by name."""
-    loaded, errors = _loaded(request)
+    loaded, errors = loaded_automations(request)
     store, now = store_of(request), ServerState.of(request).clock.now()
     names = page(sorted(loaded), lambda name: (name, name), limit, cursor)
     return AutomationPage(
@@ -285,11 +290,23 @@ def _newest_first(id_: str) -> int:
 @router.get("/automations/{name}/runs/{run}", dependencies=[allowed(Action.VIEW_AUTOMATIONS)])
 def run(request: Request, name: str, run: str) -> RunWithSteps:
     """One run with its steps."""
-    store = store_of(request) if is_name(name) else None
-    found = None if store is None or run not in store.ids(name) else store.run(name, run)
-    if found is None:
-        raise NO_SUCH_RESOURCE(what=f"run {shown(run)} of automation {shown(name)}")
-    return RunWithSteps.of(found)
+    if is_name(name):
+        store = store_of(request)
+        found = store.run(name, run) if run in store.ids(name) else None
+        if found is not None:
+            return RunWithSteps.of(found)
+        state, _ = store.read(name)
+        for one in (state.call, *state.waiting):
+            if one is not None and one.run == run:
+                return _waiting(one)
+    raise NO_SUCH_RESOURCE(what=f"run {shown(run)} of automation {shown(name)}")
+
+
+def _waiting(one: DueMoment) -> RunWithSteps:
+    return RunWithSteps(
+        id=one.run, due=one.at, why=one.why, by="", started=None, ended=None, state="waiting",
+        code=None, message=None, seconds=None, steps=[],
+    )  # fmt: skip
 
 
 @router.post("/automations/{name}/pause", dependencies=[allowed(Action.PAUSE_AUTOMATION)])

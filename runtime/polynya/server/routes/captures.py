@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
@@ -31,7 +31,9 @@ from polynya.server.state import ServerState
 router = APIRouter(tags=["captures"])
 
 CaptureWord: TypeAlias = Literal["new", "loading", "running", "stopped", "failed", "unknown"]
-_BEFORE_RUNNING = frozenset({"queued", "loading", "caching changes", "applying cached changes"})
+_BEFORE_RUNNING: Final[frozenset[str]] = frozenset(
+    {"queued", "loading", "caching changes", "applying cached changes"}
+)
 
 
 class ErrorShown(BaseModel):
@@ -202,7 +204,7 @@ def _state(found: CaptureStatus) -> tuple[CaptureWord, str]:
     """The state of a capture in one word, and why."""
     if found.held:
         return "stopped", "an operator has stopped it; the database keeps its log meanwhile"
-    tables, states = found.tables, Counter(one.state for one in found.tables)
+    tables, states = found.tables, Counter[str](one.state for one in found.tables)
     if not found.batches:
         return "new", "nothing has landed yet"
     if states["error"]:

@@ -1,28 +1,41 @@
-"""Datasets as resources: health, freshness, backlog, schema, and rejected records."""
+"""Datasets as resources: health, freshness, backlog, latency, schema, files, rejected records."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
+from dataclasses import asdict
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from polynya.engine.inventory import inventory
-from polynya.lake.read.inspect import quarantine
+from polynya.engine.inventory import ProjectTable, tables_of
+from polynya.engine.latency import read_latencies
+from polynya.engine.maintenance_status import maintenance_status
+from polynya.lake.read.inspect import data_files, quarantine
 from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.config.access import ViewKind
+from polynya.model.config.notification import NotificationRule
+from polynya.model.config.settings import ApplyPolicy
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
-from polynya.model.names import shown
+from polynya.model.loader import LoadedProject
+from polynya.model.names import quote_path, shown
+from polynya.observe.latency import LatencyPart, latency_series
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.health import HealthPart, HealthWord
 from polynya.server.overview import DatasetOverview
 from polynya.server.pages import Cursor, Limit, ListPage, page
+from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["datasets"])
+
+#: What `polynya latency` shows first, and the worst.
+_HALF: Final = [50, 95]
 
 
 class DatasetShown(BaseModel):
@@ -39,11 +52,25 @@ class DatasetShown(BaseModel):
     quarantined: int | None
     copied_at: str | None
     applied_at: str | None
+    late_after_seconds: float | None = Field(
+        description="the strictest `stale_after` of the notification rules that take the dataset"
+    )
+
+
+class ApplyLimits(BaseModel):
+    """Pending changes are applied once they reach one of these."""
+
+    rows: int
+    bytes: int
+    files: int
+    seconds: float = Field(description="age of the oldest pending change")
 
 
 class DatasetDetails(DatasetShown):
     """A dataset with its columns, and with all that `polynya status --json` says of it."""
 
+    called: str = Field(description="its name in its task, as commands take it")
+    apply_at: ApplyLimits | None
     columns: dict[str, str]
     keys: list[str]
     status: dict[str, Any]
@@ -60,6 +87,70 @@ class QuarantinedRecord(BaseModel):
     rule: str
     error: str
     raw: str
+
+
+class LatencyShown(BaseModel):
+    """A step of time: percentiles in seconds by part, over the worst of each five minutes.
+
+    `source`, `landing` and `copy` make `total`, after which live views show a change; after
+    `apply` stored rows show it.
+    """
+
+    at: str
+    samples: int
+    rows: int
+    seconds: dict[LatencyPart, dict[str, float]]
+
+
+class Latencies(BaseModel):
+    """The latency of a dataset; `kept` is false where the project does not set `latency`."""
+
+    kept: bool
+    window_seconds: float
+    step_seconds: float
+    items: list[LatencyShown]
+
+
+class PartitionShown(BaseModel):
+    """The data files of one part of a table, such as `current` or `changes`."""
+
+    partition: str
+    files: int
+    rows: int
+    bytes: int
+
+
+class MaintenanceVerdict(BaseModel):
+    """What maintenance makes of one action: whether it is taken now, why, and else when."""
+
+    action: str
+    due: bool
+    reason: str
+    score: float = Field(description="gain against cost; an action pays from 1 on")
+    at: str | None = Field(description="when it is considered again")
+
+
+class DoneMaintenance(BaseModel):
+    """The last time an action was taken."""
+
+    action: str
+    at: str
+    why: str
+    seconds: float
+    read_bytes: int
+    written_bytes: int
+    freed_bytes: int
+    files_removed: int
+    files_added: int
+
+
+class TableFiles(BaseModel):
+    """The files of a dataset's table, its health of 100, and what maintenance does about it."""
+
+    health: dict[str, Any]
+    partitions: list[PartitionShown]
+    actions: list[MaintenanceVerdict]
+    done: list[DoneMaintenance]
 
 
 class DatasetOrder(StrEnum):
@@ -95,7 +186,7 @@ async def datasets(
     cursor: Cursor = None,
 ) -> ListPage[DatasetShown]:
     """The datasets of the project, as of the newest look at their tables."""
-    overview, _ = await ServerState.of(request).newest()
+    overview, loaded = await ServerState.of(request).newest()
 
     def place(one: DatasetOverview) -> tuple[float, str]:
         return _value(one, sort), one.name
@@ -112,18 +203,22 @@ async def datasets(
     found = overview.once(("datasets", name, task, health, sort), chosen)
     part = page(found, place, limit, cursor)
     # Thousands of datasets are filtered and sorted, and only those of the page are made JSON.
-    return ListPage(items=[_shown(one) for one in part.items], total=part.total, next=part.next)
+    items = [_shown(one, loaded) for one in part.items]
+    return ListPage(items=items, total=part.total, next=part.next)
 
 
 @router.get("/datasets/{name}", dependencies=[allowed(Action.VIEW_PROJECT)])
 async def dataset(request: Request, name: str) -> DatasetDetails:
     """One dataset."""
-    overview, _ = await ServerState.of(request).newest()
+    overview, loaded = await ServerState.of(request).newest()
     facts = overview.datasets.get(name)
     if facts is None:
         raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")
+    task = next((one for one in loaded.tasks if one.name == facts.task), None)
     return DatasetDetails(
-        **_shown(facts).model_dump(),
+        **_shown(facts, loaded).model_dump(),
+        called=name.partition(".")[2].removeprefix(task.prefix if task else ""),
+        apply_at=task and _limits(task.apply),
         columns=dict(facts.columns),
         keys=list(facts.keys),
         status=facts.as_json(),
@@ -140,12 +235,7 @@ def quarantined(
     cursor: Cursor = None,
 ) -> ListPage[QuarantinedRecord]:
     """The rejected records of a dataset, by the rule that rejects them and their id."""
-    project = ServerState.of(request).project()
-    catalog = python_catalog(project.target) if has_tables(project.target) else None
-    entries = inventory(project, catalog, lambda one: one.relations.current == name)
-    entry = next(entries, None)
-    if entry is None:
-        raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")
+    entry = table_of(request, name)
     rows = [] if entry.table is None else quarantine(entry.table).to_pylist()
     found = [
         QuarantinedRecord(
@@ -164,7 +254,154 @@ def quarantined(
     return page(found, lambda one: (one.rule, one.id), limit, cursor)
 
 
-def _shown(one: DatasetOverview) -> DatasetShown:
+@router.get("/datasets/{name}/latency", dependencies=[allowed(Action.VIEW_PROJECT)])
+def latency(
+    request: Request,
+    name: str,
+    *,
+    days: Annotated[float, Query(gt=0, le=366)] = 30.0,
+    hours: Annotated[float, Query(ge=0.1, le=8784, description="length of a step")] = 4.0,
+    percentile: Annotated[list[Annotated[int, Query(ge=1, le=100)]], Query(max_length=10)] = _HALF,
+) -> Latencies:
+    """How long changes of a dataset took, over time; kept where the project sets `latency`."""
+    state = ServerState.of(request)
+    entry, now = table_of(request, name), state.clock.now()
+    project = state.known_project()
+    step = timedelta(hours=hours)
+    window = max(timedelta(days=days), step)
+    series = latency_series(
+        read_latencies(project, now - window, entry.name),
+        now=now,
+        window=window,
+        step=step,
+        percentiles=percentile,
+    )
+    return Latencies(
+        kept=project.project.latency is not None,
+        window_seconds=window.total_seconds(),
+        step_seconds=step.total_seconds(),
+        items=[
+            LatencyShown(
+                at=one.at.isoformat(),
+                samples=one.samples,
+                rows=one.rows,
+                seconds={
+                    part: {f"p{percent}": value for percent, value in values.items()}
+                    for part, values in one.percentiles.items()
+                },
+            )
+            for one in series
+        ],
+    )
+
+
+@router.get("/datasets/{name}/files", dependencies=[allowed(Action.VIEW_PROJECT)])
+def files(request: Request, name: str) -> TableFiles:
+    """The files of a dataset's table, their health, and what maintenance will do and why."""
+    entry = table_of(request, name)
+    if entry.table is None:
+        return TableFiles(health={}, partitions=[], actions=[], done=[])
+    known = maintenance_status(entry.table, entry.dataset, ServerState.of(request).clock.now())
+    partitions: dict[str, PartitionShown] = {}
+    for file in data_files(entry.table):
+        part = partitions.setdefault(
+            file.partition, PartitionShown(partition=file.partition, files=0, rows=0, bytes=0)
+        )
+        part.files, part.rows = part.files + 1, part.rows + file.rows
+        part.bytes += file.size_bytes
+    return TableFiles(
+        health=_plain(asdict(known.health)),
+        partitions=[partitions[one] for one in sorted(partitions)],
+        actions=[
+            MaintenanceVerdict(
+                action=one.action,
+                due=one.taken,
+                reason=one.reason,
+                score=round(one.score, 3),
+                at=None if one.at is None else one.at.isoformat(),
+            )
+            for one in known.choice.verdicts
+        ],
+        done=[
+            DoneMaintenance(
+                action=action,
+                at=one.at.isoformat(),
+                why=one.why,
+                seconds=one.seconds,
+                read_bytes=one.read_bytes,
+                written_bytes=one.written_bytes,
+                freed_bytes=one.freed_bytes,
+                files_removed=one.files_removed,
+                files_added=one.files_added,
+            )
+            for action, one in sorted(known.record.last.items(), key=lambda item: item[1].at)
+        ],
+    )
+
+
+@router.get("/datasets/{name}/rows", dependencies=[allowed(Action.QUERY_DATA)])
+def rows(
+    request: Request,
+    name: str,
+    view: ViewKind = "current",
+    limit: Annotated[int, Query(ge=1, le=500, description="most rows")] = 50,
+) -> QueryAnswered:
+    """Some rows of a live view, as a query of the person who asks reads them."""
+    relations = table_of(request, name).dataset.relations
+    views: dict[ViewKind, str] = {
+        "current": relations.view,
+        "history": relations.history_view,
+        "changes": relations.changes_view,
+    }
+    sql = f"SELECT * FROM {quote_path(relations.schema, views[view])}"
+    return answered(request, QueryAsked(sql=sql, limit=limit))
+
+
+def table_of(request: Request, name: str) -> ProjectTable:
+    """The table of a dataset, as its newest commit has it.
+
+    Raises ConfigError where the project has no such dataset.
+    """
+    state = ServerState.of(request)
+    project = state.known_project()
+    seen = state.overview.newest().datasets.get(name)
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    for task in project.tasks:
+        if seen is None or seen.task == task.name:
+            for entry in tables_of(task, catalog, lambda one: one.relations.current == name):
+                return entry
+    raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
+
+
+def _limits(apply: ApplyPolicy) -> ApplyLimits:
+    return ApplyLimits(
+        rows=apply.max_pending_rows,
+        bytes=apply.max_pending_bytes,
+        files=apply.max_pending_files,
+        seconds=apply.max_pending_age.total_seconds(),
+    )
+
+
+def _late_after(project: LoadedProject, task: str, name: str) -> float | None:
+    rules: list[NotificationRule] = [
+        rule for one in project.notifications for rule in one.settings.rules.values()
+    ]
+    limits = [
+        rule.stale_after.total_seconds()
+        for rule in rules
+        if rule.takes(cause="stale", severity="warning", task=task, name=name)
+    ]
+    return min(limits, default=None)
+
+
+def _shown(one: DatasetOverview, project: LoadedProject) -> DatasetShown:
     status = one.status
     return DatasetShown(
         name=one.name,
@@ -178,4 +415,5 @@ def _shown(one: DatasetOverview) -> DatasetShown:
         quarantined=status and status.rows_quarantined,
         copied_at=status and status.copied_at,
         applied_at=status and status.applied_at,
+        late_after_seconds=_late_after(project, one.task, one.name),
     )

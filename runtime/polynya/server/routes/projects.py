@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any
+from collections import Counter, defaultdict
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from polynya.engine.commands.validate import project_errors
@@ -15,11 +16,14 @@ from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.health import HealthWord, counts, worst
-from polynya.server.overview import DatasetOverview, Overview
+from polynya.server.overview import MOST_COMMITS, DatasetOverview, Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["project"])
+
+#: Changes of shapes that an answer lists.
+_MOST_SHAPES: Final = 20
 
 
 class ProjectShown(BaseModel):
@@ -34,7 +38,7 @@ class ProjectShown(BaseModel):
 
 
 class TaskShown(BaseModel):
-    """A task: its kind, its file, and the health of its datasets."""
+    """A task: its kind as its file has it, its file, and the health of its datasets."""
 
     name: str
     kind: str
@@ -42,6 +46,33 @@ class TaskShown(BaseModel):
     cluster: str | None
     health: HealthWord
     datasets: dict[str, int]
+
+
+class ShapeChange(BaseModel):
+    """A change of the shape of a source, and the policy that decided about it."""
+
+    dataset: str
+    at: str
+    says: str
+    policy: str
+
+
+class RecentChanges(BaseModel):
+    """What was committed to tables since a moment; `shapes` are the newest first.
+
+    `is_whole` is false where a table has more commits than the server keeps of each: what is
+    counted is then the least that there was.
+    """
+
+    since: str
+    commits: int
+    datasets: int
+    rows_copied: int
+    events_applied: int
+    rows_quarantined: int
+    shapes: list[ShapeChange]
+    shape_changes: int
+    is_whole: bool
 
 
 class Validated(BaseModel):
@@ -68,6 +99,49 @@ def _project(overview: Overview, loaded: LoadedProject) -> ProjectShown:
         datasets=dict(counts(words)),
         errors=[error.as_dict() for error in overview.errors],
         as_of=None if overview.at is None else overview.at.isoformat(),
+    )
+
+
+@router.get("/project/changes", dependencies=[allowed(Action.VIEW_PROJECT)])
+async def changes(
+    request: Request,
+    hours: Annotated[int, Query(ge=1, le=168, description="how far back")] = 24,
+) -> RecentChanges:
+    """What has changed lately: commits, rows, rejected records, and shapes of sources."""
+    state = ServerState.of(request)
+    overview, _ = await state.newest()
+    since = (overview.at or state.clock.now()) - timedelta(hours=hours)
+    return overview.once(("changes", hours), lambda: _changes(overview, since))
+
+
+def _changes(overview: Overview, since: datetime) -> RecentChanges:
+    rows: Counter[str] = Counter()
+    commits = datasets = 0
+    is_whole = True
+    shapes: list[ShapeChange] = []
+    for one in overview.datasets.values():
+        recent = [commit for commit in one.commits if commit.at >= since]
+        commits, datasets = commits + len(recent), datasets + bool(recent)
+        is_whole &= len(recent) < MOST_COMMITS
+        for commit in recent:
+            rows.update(commit.rows)
+        decided = one.status.shape_changes if one.status is not None else ()
+        shapes += [
+            ShapeChange(dataset=one.name, at=change.at, says=change.says, policy=change.policy)
+            for change in decided
+            if datetime.fromisoformat(change.at) >= since
+        ]
+    shapes.sort(key=lambda one: one.at, reverse=True)
+    return RecentChanges(
+        since=since.isoformat(),
+        commits=commits,
+        datasets=datasets,
+        rows_copied=rows["out"],
+        events_applied=rows["events"],
+        rows_quarantined=rows["quarantined"],
+        shapes=shapes[:_MOST_SHAPES],
+        shape_changes=len(shapes),
+        is_whole=is_whole,
     )
 
 
@@ -111,7 +185,7 @@ def _tasks_of(overview: Overview, loaded: LoadedProject) -> dict[str, TaskShown]
         cluster = getattr(one, "cluster", None) or loaded.project.cluster
         made[one.name] = TaskShown(
             name=one.name,
-            kind=one.kind,
+            kind=loaded.kind_of(one.name) or one.kind,
             file=loaded.files.get(one.name, ""),
             cluster=cluster,
             health=worst(parts),

@@ -22,7 +22,7 @@ from polynya.lake.warehouse.readers import reading
 from polynya.model import headers as h
 from polynya.model.config.access import AccessDocument, ViewKind
 from polynya.model.error_catalogue.access import NOT_READABLE
-from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE, REQUEST_INVALID, SERVER_BUSY
+from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE, REQUEST_INVALID
 from polynya.model.error_catalogue.server_records import RECORD_KEY_WRONG, RECORD_NOT_FOLLOWED
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
@@ -33,7 +33,8 @@ from polynya.server.access.door import allowed, caller
 from polynya.server.access.roles import Person
 from polynya.server.access.views import ALL_KINDS, Readable, may_read
 from polynya.server.pages import Cursor, Limit, ListPage, page
-from polynya.server.state import MOST_QUERIES, ServerState
+from polynya.server.running_queries import QueryLimits
+from polynya.server.state import ServerState
 from polynya.store.places import store_at
 
 router = APIRouter(tags=["records"])
@@ -142,7 +143,7 @@ def record(
     rights = RecordRights.of(person, name, document)
     entry = readable_entry(project, name, rights, person)
     given = given_key(key)
-    with one_query(state), reading(project):
+    with one_query(state, caller(request)[0], request.url.path), reading(project):
         found = followed(entry, given, rights, person)
         shown_entries = list(_visible(found.entries, rights))
         numbered = [(place, one) for place, one in shown_entries]
@@ -255,15 +256,18 @@ def given_key(key: Sequence[str]) -> dict[str, str]:
     return given
 
 
+#: What the rows of one key may take.
+_MOST_SECONDS: Final = 60.0
+_MOST_MEGABYTES: Final = 64
+
+
 @contextmanager
-def one_query(state: ServerState) -> Iterator[None]:
+def one_query(state: ServerState, person: Person, what: str) -> Iterator[None]:
     """One of the queries that run at a time. Raises OperationError POLYNYA-SRV-005."""
-    if not state.queries.acquire(blocking=False):
-        raise SERVER_BUSY(most=MOST_QUERIES)
-    try:
+    limits = QueryLimits(_MOST_SECONDS, _MOST_MEGABYTES)
+    queries = state.queries.running(person.name, what, limits, is_shared=False)
+    with queries as running, running.stop.running():
         yield
-    finally:
-        state.queries.release()
 
 
 def followed(

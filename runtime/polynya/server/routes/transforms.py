@@ -36,8 +36,7 @@ from polynya.server.access.door import allowed
 from polynya.server.health import HealthWord
 from polynya.server.overview import Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
-from polynya.server.routes.queries import QueryAnswered, QueryAsked
-from polynya.server.routes.queries import query as answer_query
+from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["transforms"])
@@ -206,7 +205,7 @@ def preview_flow(
         if found:
             raise REQUEST_INVALID(reason=str(found[0]["message"]))
     flow = _compiled_to(steps, step, there)
-    return answer_query(request, QueryAsked(sql=flow.sql, limit=limit))
+    return answered(request, QueryAsked(sql=flow.sql, limit=limit))
 
 
 def task_and_name(project: LoadedProject, task: str, dataset: str) -> tuple[DerivedTask, str]:

@@ -97,7 +97,7 @@ def why(
     project = state.known_project()
     rights = RecordRights.of(person, name, document)
     entry = readable_entry(project, name, rights, person)
-    with one_query(state), reading(project):
+    with one_query(state, caller(request)[0], request.url.path), reading(project):
         found = followed(entry, given_key(key), rights, person)
         now, shown_row = found.now, None
         if now is not None:

@@ -150,6 +150,11 @@
     once("[data-follow]", follow, root);
     once("[data-chart]", chart, root);
     once("[data-graph]", graph, root);
+    // What scrolls can be reached by keyboard, and what does not is no stop on the way.
+    for (const one of all(".scroll, pre", root)) {
+      if (one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight) one.tabIndex = 0;
+      else one.removeAttribute("tabindex");
+    }
   };
   document.addEventListener("DOMContentLoaded", () => wake(document));
 })();

@@ -1,0 +1,187 @@
+"""Automations in the agent of a node: the leader of a cluster looks at them, or a lone agent.
+
+Which node looks only saves work. That a moment has one run comes from the conditional writes of
+the automation's state, also while two nodes think that they lead, and its moments outlast a node.
+A run ends with its node: the next look closes it as interrupted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from polynya.automation.commands import ChildCommands, Commands, Surroundings
+from polynya.automation.outlook import next_moments
+from polynya.automation.runner import AutomationRunner
+from polynya.automation.state import AutomationState, AutomationStore, RunLog
+from polynya.engine.errors import as_polynya
+from polynya.model.automations import LoadedAutomation, load_automations
+from polynya.model.config.automation import OverdueTrigger, TaskTrigger
+from polynya.model.errors import PolynyaError
+from polynya.model.loader import LoadedProject
+from polynya.notify.conditions import speaks
+from polynya.observe.automations import AutomationEnded, AutomationFailed, AutomationIdle
+from polynya.observe.events import EventSink
+from polynya.store.clock import Clock
+from polynya.store.places import store_at
+
+#: Seconds between two looks.
+EVERY_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class AutomationPlace:
+    """Where the automations of a node live.
+
+    Attributes:
+        node: its name.
+        folder: the files that are in force, with `polynya.yml`.
+        coordination: where nodes of the cluster agree, None for an agent that is alone.
+        cluster: the name of the cluster, None for that of the project.
+    """
+
+    node: str
+    folder: Path
+    coordination: str | None
+    cluster: str | None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of commands, which ask the nodes of this cluster."""
+        found = {"POLYNYA_COORDINATION": self.coordination, "POLYNYA_CLUSTER": self.cluster}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class ClusterAutomations:
+    """The automations of the configuration in force, in one agent.
+
+    Args:
+        place: of the node.
+        clock: of everything.
+        tell: takes what happens, from any thread.
+        store_of: opens what is kept of them; default: in the warehouse of the project.
+        commands_of: carries actions out; default: child processes of this one.
+    """
+
+    def __init__(
+        self,
+        place: AutomationPlace,
+        *,
+        clock: Clock,
+        tell: EventSink,
+        store_of: Callable[[LoadedProject], AutomationStore] | None = None,
+        commands_of: Callable[[LoadedProject], Commands] | None = None,
+    ) -> None:
+        self._place, self._clock, self._tell = place, clock, tell
+        self._store_of = store_of or (lambda project: AutomationStore.of(project.target))
+        self._commands_of = commands_of or self._children
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._runner: AutomationRunner | None = None
+        self._automations: tuple[LoadedAutomation, ...] = ()
+        self._told: set[str] = set()
+        self._leads = False
+        self._thread: threading.Thread | None = None
+
+    def configure(self, project: LoadedProject) -> None:
+        """Take the automations of a project from now on; runs under way end as they began."""
+        project = replace(project, directory=self._place.folder)
+        automations, errors = load_automations(project)
+        try:
+            runner = self._runner_of(project, automations) if automations else None
+        except (PolynyaError, OSError) as error:
+            # The tasks of the configuration go on without its automations.
+            self._failed(project.project.name, as_polynya(error))
+            automations, runner = [], None
+        with self._lock:
+            self._automations, self._runner = tuple(automations), runner
+        for wrong in errors:
+            self._failed(wrong.where or project.project.name, wrong)
+        for one in automations:
+            for trigger in one.settings.triggers:
+                if isinstance(trigger, TaskTrigger | OverdueTrigger):
+                    word = "after" if isinstance(trigger, TaskTrigger) else "overdue"
+                    self._tell(AutomationIdle(subject=one.settings.name, trigger=word))
+
+    def put(self, report: Mapping[str, Any]) -> None:
+        """Learn from a report of this node whether it looks; an outlet of the agent."""
+        self._leads = report["state"] == "running" and speaks(report)
+
+    def due(self, now: datetime) -> dict[str, datetime]:
+        """The next moment of each automation that waits for one, for a cluster without nodes."""
+        with self._lock:
+            automations, runner = self._automations, self._runner
+        paused = frozenset() if runner is None else runner.paused
+        found = {}
+        for one in automations:
+            name = one.settings.name
+            if name not in paused and (moments := next_moments(one, AutomationState(), now)):
+                found[f"automation {name}"] = moments[0]
+        return found
+
+    def start(self) -> None:
+        """Look every few seconds from now on, while this node leads."""
+        self._thread = threading.Thread(target=self._work, name="automations", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no run from now on, and end those under way; does not wait for them."""
+        self._stop.set()
+
+    def look(self) -> None:
+        """Look once, if this node leads; runs work on threads of their own."""
+        with self._lock:
+            runner = self._runner
+        if runner is None or not self._leads or self._stop.is_set():
+            return
+        try:
+            runner.look(lambda error: self._failed(self._place.node, error))
+        except Exception as error:  # noqa: BLE001 - the edge of the thread: data work goes on
+            self._failed(self._place.node, as_polynya(error))
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            self.look()
+            self._stop.wait(EVERY_SECONDS)
+
+    def _failed(self, subject: str, error: PolynyaError) -> None:
+        if str(error) not in self._told:
+            self._told.add(str(error))
+            self._tell(AutomationFailed(subject=subject, error=error))
+
+    def _runner_of(
+        self, project: LoadedProject, automations: list[LoadedAutomation]
+    ) -> AutomationRunner:
+        shares = self._place.coordination is not None
+        return AutomationRunner(
+            automations=automations,
+            store=self._store_of(project),
+            landing=store_at(project.target.landing, project.target.aws),
+            directory=project.directory,
+            commands=self._commands_of(project),
+            clock=self._clock,
+            tell=self._ended,
+            stop=self._stop,
+            surroundings=Surroundings.CLUSTER if shares else Surroundings.AGENT,
+        )
+
+    def _children(self, project: LoadedProject) -> Commands:
+        target, variables = project.target.name, self._place.variables
+        return ChildCommands(project.directory, target, self._clock, variables=variables)
+
+    def _ended(self, log: RunLog) -> None:
+        seconds = 0.0 if log.ended is None else (log.ended - log.started).total_seconds()
+        self._tell(
+            AutomationEnded(
+                subject=log.automation,
+                run=log.id,
+                state=log.state,
+                why=log.why,
+                seconds=seconds,
+                code=log.code,
+            )
+        )

@@ -1,0 +1,102 @@
+"""The actions that pages offer on a task or a dataset, as far as the person may do them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from fastapi import Request
+
+from polynya.server.console.html import may
+from polynya.server.operations.verbs import VERBS
+from polynya.server.routes.datasets import DatasetDetails
+from polynya.server.routes.projects import TaskShown
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """An action of the API: the text and the icon of its button, and the parameters it is given."""
+
+    verb: str
+    label: str
+    icon: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    kind: str = ""
+
+
+#: Kinds of tasks that have tables of their own.
+_WITH_TABLES: Final = frozenset({"storage", "streaming_transform", "transform", "data_mart"})
+#: Kinds whose tables are compared with what has landed; the others derive their tables.
+_LANDED: Final = frozenset({"storage", "streaming_transform"})
+
+
+def offered(request: Request, buttons: Iterable[Button]) -> list[Button]:
+    """The buttons of actions that the person of a request may do."""
+    return [one for one in buttons if may(request, VERBS[one.verb].action)]
+
+
+def of_task(task: TaskShown, datasets: Iterable[str]) -> Iterator[Button]:
+    """What can be done with a task, by its kind; `datasets` are those to maintain."""
+    name = task.name
+    if task.kind == "registered":
+        return
+    if task.kind == "landing":
+        yield from of_capture(name)
+    else:
+        yield Button("run", "Run", "play", {"tasks": name, "once": "true"}, "strong")
+    if task.kind in _LANDED:
+        yield Button("reload", "Reload", "refresh-cw", {"task": name})
+    if task.kind in _WITH_TABLES:
+        yield Button("maintain", "Maintain", "wrench", {"datasets": list(datasets)})
+        yield Button("task-recreate", "Recreate", "rotate-cw", {"task": name})
+    yield Button("task-stop", "Stop", "square", {"task": name})
+    yield Button("task-start", "Start", "power", {"task": name})
+    yield Button("task-resume", "Resume", "play", {"task": name})
+
+
+def of_capture(task: str, states: Iterable[str] = ()) -> Iterator[Button]:
+    """What can be done with a capture; all of it where `states` has no names of actions."""
+    chosen = frozenset(states)
+    for one in (
+        Button("landing-stop", "Stop the capture", "square", {"task": task}),
+        Button("landing-resume", "Resume the capture", "play", {"task": task}),
+        Button("landing-reload", "Load tables again", "refresh-cw", {"task": task}),
+    ):
+        if not chosen or one.verb in chosen:
+            yield one
+
+
+def of_dataset(one: DatasetDetails, kind: str) -> Iterator[Button]:
+    """What can be done with a dataset; `kind` is that of its task."""
+    named = {"task": one.task, "dataset": one.called}
+    suspended = bool(one.status.get("suspended"))
+    if suspended:
+        yield Button("dataset-resume", "Resume", "play", named, "strong")
+    once = {"tasks": one.task, "once": "true"}
+    yield Button("run", "Run", "play", once, "" if suspended else "strong")
+    yield Button("run", "Apply now", "layers", {**once, "apply": "always"})
+    if kind in _LANDED:
+        yield Button("reload", "Reload", "refresh-cw", named)
+    yield Button("maintain", "Maintain", "wrench", {"datasets": one.name})
+    yield Button("verify", "Verify", "shield-check", {"dataset": one.name})
+    yield Button("task-recreate", "Recreate", "rotate-cw", named)
+
+
+def for_part(one: DatasetDetails, part: str) -> Button | None:
+    """The action that helps against a part of the health that is not as it should be."""
+    if part == "run":
+        named = {"task": one.task, "dataset": one.called}
+        return Button("dataset-resume", "Resume", "play", named)
+    if part == "apply":
+        parameters = {"tasks": one.task, "once": "true", "apply": "always"}
+        return Button("run", "Apply now", "layers", parameters)
+    if part == "quarantine":
+        return Button(
+            "quarantine-replay", "Replay", "refresh-cw", {"all": "true", "dataset": one.name}
+        )
+    if part == "source":
+        return Button("reload", "Reload", "refresh-cw", {"task": one.task, "dataset": one.called})
+    if part == "table":
+        return Button("maintain", "Maintain", "wrench", {"datasets": one.name})
+    return None

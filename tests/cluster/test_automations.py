@@ -1,0 +1,223 @@
+"""Automations in the agents of a cluster: one run for a moment, whichever nodes live and lead."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polynya.automation.commands import ActionEnd
+from polynya.automation.state import AutomationStore
+from polynya.cluster.automations import AutomationPlace, ClusterAutomations
+from polynya.model.loader import load_project
+from polynya.observe.events import Event
+from polynya.store.object_store import LocalObjectStore
+from polynya.testing.fakes import FakeClock
+from tests.projects import USERS, write_project
+
+HEAD = "apiVersion: polynya/v1\nkind: automation\nname: checks\n"
+HOURLY = 'triggers: [{schedule: "0 * * * *", time_zone: UTC}]\n'
+VALIDATE = "actions: [{validate: true}]\n"
+GOOD = ActionEnd(success=True)
+
+
+class Recorded:
+    """Commands that are noted and end well, or never."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.hangs = threading.Event()
+        self.hangs.set()
+
+    def run(self, arguments: Sequence[str], limit: Any, goes_on: Any) -> ActionEnd:
+        self.lines.append(" ".join(arguments))
+        self.hangs.wait(30)
+        return GOOD
+
+
+class Cluster:
+    """What nodes share: the project, the time and the warehouse."""
+
+    def __init__(self, folder: Path, text: str = HOURLY + VALIDATE) -> None:
+        self.folder = write_project(folder, users=USERS)
+        (self.folder / "automations").mkdir()
+        (self.folder / "automations" / "checks.yml").write_text(HEAD + text)
+        (self.folder / "warehouse").mkdir()
+        self.store = AutomationStore(LocalObjectStore(self.folder / "warehouse"))
+        self.clock, self.told = FakeClock(), list[Event]()
+        self.commands = Recorded()
+        #: Threads of nodes that died, which do nothing more.
+        self.dead: set[threading.Thread] = set()
+
+    def node(self, name: str = "n1", *, coordination: str | None = "./agreed") -> Any:
+        """The automations of a new node."""
+        made = ClusterAutomations(
+            AutomationPlace(name, self.folder, coordination, "main"),
+            clock=self.clock, tell=self.told.append,
+            store_of=lambda _: self.store, commands_of=lambda _: self.commands,
+        )  # fmt: skip
+        made.configure(load_project(self.folder))
+        return made
+
+    def leads(self, node: Any, *, leading: bool = True, leader: str | None = "n1") -> None:
+        """A report of the node says whether it leads."""
+        node.put({"state": "running", "sharing": {"leading": leading, "leader": leader}})
+
+    def look(self, *nodes: Any) -> None:
+        """Let each node look, and runs that do not hang end."""
+        for node in nodes:
+            node.look()
+        if self.commands.hangs.is_set():
+            for thread in set(threading.enumerate()) - self.dead:
+                if thread.name.startswith("automation "):
+                    thread.join(30)
+
+    def hour(self) -> None:
+        self.clock.advance(timedelta(hours=1))
+
+    def runs(self) -> list[str]:
+        return [run.state for run in self.store.runs("checks")]
+
+
+def test_only_the_leader_looks(tmp_path: Path) -> None:
+    here = Cluster(tmp_path)
+    first, second = here.node("n1"), here.node("n2")
+    here.leads(first)
+    here.leads(second, leading=False)
+    for _ in range(3):
+        here.look(first, second)
+        here.hour()
+
+    assert here.runs() == ["success"] * 2
+    here.leads(first, leading=False, leader="n2")
+    here.look(first)
+    assert here.runs() == ["success"] * 2
+
+
+def test_two_nodes_that_think_they_lead_run_a_moment_once(tmp_path: Path) -> None:
+    here = Cluster(tmp_path)
+    nodes = [here.node(name) for name in ("n1", "n2", "n3")]
+    for node in nodes:
+        here.leads(node)
+    here.look(*nodes)
+    here.hour()
+    threads = [threading.Thread(target=node.look) for node in nodes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    here.look(*nodes)
+
+    assert here.runs() == ["success"]
+    assert len(here.commands.lines) == 1
+
+
+def test_moments_outlast_the_node_and_a_run_that_died_with_it_is_reported(tmp_path: Path) -> None:
+    here = Cluster(tmp_path)
+    first, second = here.node("n1"), here.node("n2")
+    here.leads(first)
+    here.look(first)
+    here.hour()
+    here.commands.hangs.clear()
+    here.look(first)
+    here.dead = set(threading.enumerate())
+    # The node dies during the run; its moment while nobody leads is made up for by the next one.
+    here.hour()
+    here.leads(second)
+    dead, here.commands = here.commands, Recorded()
+    second.configure(load_project(here.folder))
+    here.look(second)
+    assert sorted(here.runs()) == ["interrupted", "success"]
+    assert "POLYNYA-AUT-006" in {getattr(event, "code", "") for event in here.told}
+    here.hour()
+    here.look(second)
+    # What a node that was only slow finds is a run that others have closed.
+    dead.hangs.set()
+    here.dead.clear()
+    here.look(second)
+
+    assert sorted(here.runs()) == ["interrupted", "success", "success"]
+
+
+def test_an_agent_that_drains_begins_no_run(tmp_path: Path) -> None:
+    here = Cluster(tmp_path)
+    node = here.node()
+    here.leads(node)
+    here.look(node)
+    here.hour()
+    node.stop()
+    here.look(node)
+
+    assert here.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("coordination", "steps", "lines"),
+    [
+        (
+            "./agreed",
+            ["skipped", "skipped", "success", "failure", "skipped"],
+            ["reload users --mode compare_and_apply_with_deleted_rows --wait"],
+        ),
+        (None, ["skipped", "skipped", "failure", "skipped", "skipped"], []),
+    ],
+)
+def test_actions_take_no_table_from_its_owner(
+    tmp_path: Path, coordination: str | None, steps: list[str], lines: list[str]
+) -> None:
+    actions = "{run: [users]}, {maintain: []}, {reload: users}, {export: a.tar.gz}, {verify: all}"
+    here = Cluster(tmp_path, f"{HOURLY}actions: [{actions}]\n")
+    node = here.node(coordination=coordination)
+    node.put({"state": "running", "sharing": None})
+    here.look(node)
+    here.hour()
+    here.look(node)
+
+    (run,) = here.store.runs("checks")
+    assert [step.state for step in run.steps] == steps
+    assert run.steps[0].message == "agents do this all the time"
+    assert run.code == "POLYNYA-AUT-015"
+    assert here.commands.lines == lines
+
+
+def test_what_waits_for_the_end_of_a_task_starts_nothing_and_says_so(tmp_path: Path) -> None:
+    triggers = "triggers: [{after: [users]}, {overdue: users, longer_than: 1h}]\n"
+    here = Cluster(tmp_path, triggers + VALIDATE)
+    node = here.node()
+    here.leads(node)
+    for _ in range(4):
+        here.look(node)
+        here.hour()
+
+    assert here.runs() == []
+    idle = [event for event in here.told if event.type == "automation.idle"]
+    assert [getattr(event, "trigger", "") for event in idle] == ["after", "overdue"]
+
+
+def test_the_next_moment_wakes_an_empty_cluster_unless_it_is_paused(tmp_path: Path) -> None:
+    here = Cluster(tmp_path)
+    node = here.node()
+    now = here.clock.now()
+    assert node.due(now) == {"automation checks": now + timedelta(hours=1)}
+
+    here.leads(node)
+    here.store.set_pause("checks", now)
+    here.look(node)
+    assert node.due(now) == {}
+
+
+def test_a_broken_automation_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    here = Cluster(tmp_path)
+    (here.folder / "automations" / "more.yml").write_text("kind: automation\n")
+    node = here.node()
+    here.leads(node)
+    here.look(node)
+    here.hour()
+    here.look(node)
+
+    assert here.runs() == ["success"]
+    assert "automation.failed" in [event.type for event in here.told]
