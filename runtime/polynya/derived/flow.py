@@ -148,6 +148,34 @@ def tables_read(steps: Sequence[FlowStep]) -> dict[str, NodePath] | None:
     return found
 
 
+def steps_behind(steps: Sequence[FlowStep | None], number: int) -> list[int]:
+    """The numbers of a step and of those before it that it needs, in order.
+
+    None is a step that is not known: of those before it none is followed.
+    """
+    found: set[int] = set()
+    pending = [number]
+    while pending:
+        place = pending.pop()
+        step = steps[place]
+        if place in found:
+            continue
+        found.add(place)
+        for _, name in _reads(step.settings) if step is not None else ():
+            if name is None:
+                pending += [place - 1] if place else []
+                continue
+            named = [
+                one
+                for one in range(place)
+                if (other := steps[one]) is not None
+                and other.settings.as_ is not None
+                and folded(other.settings.as_) == folded(name)
+            ]
+            pending += named[-1:]
+    return sorted(found)
+
+
 class _Compiler:
     def __init__(
         self, steps: Sequence[FlowStep], inputs: Mapping[str, DerivedInput], where: Place

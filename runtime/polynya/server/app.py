@@ -16,13 +16,17 @@ from polynya.server.console import datasets as dataset_pages
 from polynya.server.console import documents as document_pages
 from polynya.server.console import errors as error_pages
 from polynya.server.console import events as event_pages
+from polynya.server.console import flows as flow_pages
 from polynya.server.console import lineage as lineage_pages
 from polynya.server.console import operations as operation_pages
 from polynya.server.console import overview as overview_pages
+from polynya.server.console import plans as plan_pages
 from polynya.server.console import query as query_pages
 from polynya.server.console import record as record_pages
 from polynya.server.console import sources as source_pages
 from polynya.server.console import tasks as task_pages
+from polynya.server.console import transforms as transform_pages
+from polynya.server.console import why as why_pages
 from polynya.server.console.html import problem_page
 from polynya.server.problems import answer_with_problems
 from polynya.server.routes import (
@@ -45,6 +49,7 @@ from polynya.server.routes import (
     records,
     runs,
     streams,
+    transforms,
     why,
 )
 from polynya.server.state import ServerState
@@ -65,6 +70,7 @@ ROUTERS: Final = (
     lineage.router,
     metrics.router,
     queries.router,
+    transforms.router,
     actions.router,
     automation_calls.router,
     automations.router,
@@ -85,6 +91,10 @@ PAGES: Final = (
     lineage_pages.router,
     query_pages.router,
     record_pages.router,
+    plan_pages.router,
+    transform_pages.router,
+    flow_pages.router,
+    why_pages.router,
     operation_pages.router,
     automation_pages.router,
     cluster_pages.router,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from polynya.derived.affected import plan_of
@@ -17,6 +17,8 @@ from polynya.lake.read.inspect import shape
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
+from polynya.model.config.registered import RegisteredTask
+from polynya.model.config.task import StorageTask
 from polynya.model.documents.yaml import NodePath
 from polynya.model.error_catalogue.flows import FLOW_TABLE_EMPTY
 from polynya.model.errors import PolynyaError
@@ -112,6 +114,15 @@ def compiled(
     return compile_flow(query.flow, there, where)
 
 
+def plan_in_words(plan: Plan | None) -> str | None:
+    """How steps are restricted to what changed, or why they are not; None where that is open."""
+    if plan is None:
+        return None
+    if isinstance(plan, FullPlan):
+        return f"each step computes the whole query: {plan.reason}"
+    return f"a step computes the rows that changes concern, by {', '.join(plan.columns)}"
+
+
 def derived_inputs(
     project: LoadedProject,
     task: DerivedTask,
@@ -124,6 +135,18 @@ def derived_inputs(
     `with_history`: also the versions of those that keep history, by the name of the view. `only`:
     no others than those that a query calls so, so that few tables are opened.
     """
+    return inputs_of(project, task.reads, task.registered, with_history=with_history, only=only)
+
+
+def inputs_of(
+    project: LoadedProject,
+    reads: Iterable[StorageTask],
+    registered: Iterable[RegisteredTask],
+    *,
+    with_history: bool = False,
+    only: Collection[str] | None = None,
+) -> dict[str, DerivedInput | None]:
+    """The tables of some tasks as queries read them, as `derived_inputs`."""
     names = None if only is None else {name.casefold() for name in only}
 
     def is_named(dataset: ResolvedDataset) -> bool:
@@ -134,7 +157,7 @@ def derived_inputs(
 
     catalog = python_catalog(project.target)
     found: dict[str, DerivedInput | None] = {}
-    for read in task.reads:
+    for read in reads:
         for entry in tables_of(read, catalog, is_named):
             if entry.is_ledger:
                 continue
@@ -156,7 +179,7 @@ def derived_inputs(
                         name, {one: str(kind) for one, kind in of_history.items()}
                     )
     views = ProjectViews(project)
-    for other in task.registered:
+    for other in registered:
         for dataset in other.datasets():
             name = dataset.relations.current
             try:

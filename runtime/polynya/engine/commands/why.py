@@ -16,11 +16,11 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, In
 
-from polynya.derived.plans import FullPlan
 from polynya.derived.statement import parse
 from polynya.derived.trace import ROW_NUMBER, Rows, TracedInput, trace
 from polynya.engine.commands.derived_queries import (
     QueryOverInputs,
+    plan_in_words,
     query_over_inputs,
     step_plan,
 )
@@ -228,12 +228,6 @@ class WhyFollower:
         """What is the same for each row of a transform's table."""
         over = query_over_inputs(self.project, task, name)
         plan = step_plan(self.project, task, name, over)
-        computed = None
-        if isinstance(plan, FullPlan):
-            computed = f"each step computes the whole query: {plan.reason}"
-        elif plan is not None:
-            columns = ", ".join(plan.columns)
-            computed = f"a step computes the rows that changes concern, by {columns}"
         names = [called, *(one.name for one in over.inputs.values())] if over is not None else []
         graph = columns_made_of(self.project, self.catalog, task, names)
         made = graph.datasets.get(called)
@@ -242,7 +236,7 @@ class WhyFollower:
             for one in (made.columns if made is not None else ())
         }
         text = over.query.text if over is not None else task.query_of(name).text
-        return _QueryFacts(over, text or None, computed, origins)
+        return _QueryFacts(over, text or None, plan_in_words(plan), origins)
 
     def _reader(self, name: str) -> _InputReader | str:
         """What reads an input `schema.view`; else why it is not read."""

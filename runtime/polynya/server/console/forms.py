@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from polynya.model.documents.yaml import ListNode, MapNode, Node, read_document
 from polynya.model.error_catalogue.server import REQUEST_INVALID
 from polynya.model.names import shown
 
@@ -27,12 +30,19 @@ class FieldKind(StrEnum):
     CHOICE = "choice"
     CHOICES = "choices"
     LINES = "lines"
+    #: Items that are YAML, one on each line.
+    ITEMS = "items"
+    #: `name: value` lines of YAML, or items one on each line.
+    YAML = "yaml"
 
 
 Model = TypeVar("Model", bound=BaseModel)
 
 #: Fields of a form, and parameters of an address, at most.
 MOST_FIELDS: Final = 1100
+#: Texts that YAML reads as themselves without quotes, but for its words.
+_PLAIN: Final = re.compile(r"[A-Za-z_][\w.]*( [\w.]+)*", re.ASCII)
+_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,7 @@ class FormField:
     required: bool
     choices: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    hint: str = ""
 
 
 def sent(body: bytes) -> dict[str, list[str]]:
@@ -80,7 +91,9 @@ def _fields(model: type[BaseModel], given: Mapping[str, Sequence[str]]) -> Itera
             default = None if info.is_required() else info.get_default(call_default_factory=True)
             values = _texts(default)
         title = name.replace("_", " ").capitalize()
-        yield FormField(name, title, kind, info.is_required(), choices, tuple(values))
+        yield FormField(
+            name, title, kind, info.is_required(), choices, tuple(values), info.description or ""
+        )
 
 
 def read(model: type[Model], given: Mapping[str, Sequence[str]]) -> Model:
@@ -105,6 +118,10 @@ def values(model: type[BaseModel], given: Mapping[str, Sequence[str]]) -> dict[s
         if kind is FieldKind.LINES:
             lines = (line.strip() for text in texts for line in text.splitlines())
             made[name] = [line for line in lines if line]
+        elif kind is FieldKind.ITEMS:
+            made[name] = [yaml_value(line) for line in texts[-1].splitlines() if line.strip()]
+        elif kind is FieldKind.YAML:
+            made[name] = yaml_setting(texts[-1])
         elif kind is FieldKind.CHOICES:
             made[name] = texts
         else:
@@ -112,6 +129,69 @@ def values(model: type[BaseModel], given: Mapping[str, Sequence[str]]) -> dict[s
     unknown = {name: texts for name, texts in given.items() if name not in _names(model)}
     # The model refuses what it does not know, as it does in a request of the API.
     return made | unknown
+
+
+def texts_of(model: type[BaseModel], settings: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What a form shows of settings that a file has."""
+    made: dict[str, list[str]] = {}
+    for attribute, info in model.model_fields.items():
+        name = info.alias or attribute
+        value = settings.get(name)
+        kind, _ = _kind(_type(info))
+        if value is None:
+            continue
+        if kind in {FieldKind.ITEMS, FieldKind.YAML}:
+            made[name] = [yaml_lines(value)]
+        else:
+            made[name] = list(_texts(value))
+    return made
+
+
+def yaml_value(text: str) -> Any:
+    """A text of YAML as values. Raises ConfigError as `read_document`."""
+    root, errors = read_document(text, "form")
+    if errors:
+        raise errors[0]
+    return plain(root)
+
+
+def yaml_setting(text: str) -> Any:
+    """A setting as a form has it: items one on each line, or a mapping of YAML."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if all(":" not in line and line[0] not in "[{" for line in lines):
+        return [yaml_value(line.removeprefix("- ")) for line in lines]
+    return yaml_value(text)
+
+
+def yaml_lines(value: Any) -> str:
+    """A list or a mapping with one item on each line."""
+    if isinstance(value, Mapping):
+        return "\n".join(f"{yaml_text(str(key))}: {yaml_text(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return "\n".join(map(yaml_text, value))
+    return yaml_text(value)
+
+
+def yaml_text(value: Any) -> str:
+    """A value as YAML on one line."""
+    if isinstance(value, str):
+        is_plain = _PLAIN.fullmatch(value) is not None and value.lower() not in _WORDS
+        return value if is_plain else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        pairs = (f"{yaml_text(str(key))}: {yaml_text(one)}" for key, one in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(yaml_text, value))}]"
+    return json.dumps(value)
+
+
+def plain(node: Node) -> Any:
+    """A node of a document as values."""
+    if isinstance(node, MapNode):
+        return {key: plain(value) for key, (_, value) in node.entries.items()}
+    if isinstance(node, ListNode):
+        return [plain(item) for item in node.items]
+    return node.value
 
 
 def _names(model: type[BaseModel]) -> set[str]:
@@ -135,18 +215,28 @@ def _bare(found: Any) -> Any:
     if get_origin(found) is Annotated:
         return _bare(get_args(found)[0])
     if get_origin(found) in {Union, types.UnionType}:
-        (only, *_) = (one for one in get_args(found) if one is not types.NoneType)
-        return _bare(only)
+        several = [one for one in get_args(found) if one is not types.NoneType]
+        return _bare(several[0]) if len(several) == 1 or not _is_nested(several) else found
     return found
+
+
+def _is_nested(several: Sequence[Any]) -> bool:
+    """Whether one of some types is a mapping, or has items."""
+    return any(get_origin(_bare(one)) in {dict, tuple} for one in several)
 
 
 def _kind(found: Any) -> tuple[FieldKind, tuple[str, ...]]:
     if get_origin(found) is Literal:
         return FieldKind.CHOICE, tuple(str(one) for one in get_args(found))
-    if get_origin(found) is list:
-        (item,) = get_args(found)
+    if get_origin(found) in {list, tuple}:
+        item, *_ = get_args(found)
+        if get_origin(_bare(item)) in {Union, types.UnionType}:
+            return FieldKind.ITEMS, ()
         kind, choices = _kind(_bare(item))
         return (FieldKind.CHOICES, choices) if kind is FieldKind.CHOICE else (FieldKind.LINES, ())
+    is_model = isinstance(found, type) and issubclass(found, BaseModel)
+    if get_origin(found) in {dict, Union, types.UnionType} or is_model:
+        return FieldKind.YAML, ()
     if found is bool:
         return FieldKind.FLAG, ()
     if isinstance(found, type) and issubclass(found, int | float):

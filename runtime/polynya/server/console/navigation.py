@@ -32,6 +32,7 @@ ENTRIES: Final = (
     Entry("/console/query", "Query", "terminal", Action.QUERY_DATA),
     Entry("/console/lineage", "Lineage", "git-branch", Action.VIEW_LINEAGE),
     Entry("/console/transforms", "Transforms", "workflow", Action.VIEW_PROJECT),
+    Entry("/console/plans", "Plans", "git-compare", Action.VIEW_OPERATIONS),
     Entry("/console/documents", "Documents", "file-code-2", Action.VIEW_DOCUMENTS),
     Entry("/console/operations", "Operations", "play", Action.VIEW_OPERATIONS),
     Entry("/console/automations", "Automations", "calendar-clock", Action.VIEW_AUTOMATIONS),

@@ -26,7 +26,7 @@ from polynya.server.console.html import may, render
 from polynya.server.problems import status_of
 from polynya.server.routes import documents as documents_api
 from polynya.server.routes import queries as queries_api
-from polynya.server.routes.queries import AnswerForm, QueryAnswered, QueryAsked
+from polynya.server.routes.queries import AnswerForm, QueryAnswered, QueryAsked, StatementAsked
 from polynya.server.state import ServerState
 
 router = APIRouter()
@@ -93,6 +93,22 @@ def export(
     answer = queries_api.exported(request, QueryAsked(sql=sql, limit=limit), _FORMS[form])
     answer.headers["Content-Disposition"] = f'attachment; filename="rows.{form.value}"'
     return answer
+
+
+@router.post("/query/plan", dependencies=[allowed(Action.QUERY_DATA)])
+def plan(request: Request, form: Posted) -> HTMLResponse:
+    """Which engine answers a statement, why, and what it reads."""
+    sql = lines_of(last(form, "sql"))[:_MOST_TEXT]
+    facts: dict[str, Any] = {"plan": None, "error": None}
+    status = 200
+    try:
+        facts["plan"] = queries_api.explain(request, StatementAsked(sql=sql))
+    except PolynyaError as error:
+        facts["error"], status = error.as_dict(), status_of(error)
+    command = shlex.join(["polynya", "query", sql])
+    return render(
+        request, "query_plan.html", fragment="plan", status=status, command=command, **facts
+    )
 
 
 @router.post("/query/words", dependencies=[allowed(Action.QUERY_DATA)])

@@ -38,7 +38,7 @@ _TITLES: Final = {
     "update": "Updated",
     "delete": "Deleted",
     "truncate": "Truncated with its table",
-    "correction": "Corrected by a reload",
+    "correction": "Corrected",
 }
 #: Fields of a form that has one for each key column: `key.id=7` is `key=id=7`.
 _KEY_FIELD: Final = "key."

@@ -1,0 +1,102 @@
+"""The pages of transforms and marts: their queries as graphs, and how steps compute them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from polynya.server.access.actions import Action
+from polynya.server.access.door import allowed
+from polynya.server.console.html import duration, number, render
+from polynya.server.pages import Cursor
+from polynya.server.routes import transforms as transforms_api
+from polynya.server.routes.transforms import TransformDetails
+from polynya.server.state import ServerState
+
+router = APIRouter()
+
+
+@router.get("/transforms", dependencies=[allowed(Action.VIEW_PROJECT)])
+async def transforms(request: Request, cursor: Cursor = None) -> HTMLResponse:
+    """The tables that queries keep."""
+    found = await transforms_api.transforms(request, cursor=cursor)
+    return render(request, "transforms.html", fragment="list", transforms=found, cursor=cursor)
+
+
+@router.get("/transforms/{task}/{dataset}", dependencies=[allowed(Action.VIEW_DOCUMENTS)])
+def transform(request: Request, task: str, dataset: str) -> HTMLResponse:
+    """One table that a query keeps."""
+    found = transforms_api.transform(request, task, dataset)
+    overview = ServerState.of(request).overview.newest()
+    rows = {
+        name: one.status.current_rows
+        for name, one in overview.datasets.items()
+        if one.status is not None
+    }
+    nodes, edges = drawn(found, rows)
+    words = ["flow", "show", dataset] if found.query == "flow" else ["mart", "show", task]
+    if found.query == "sql":
+        words = ["lineage", dataset]
+    return render(
+        request,
+        "transform.html",
+        transform=found,
+        nodes=nodes,
+        edges=edges,
+        command=shlex.join(["polynya", *words]),
+        address=f"/console/transforms/{quote(task)}/{quote(dataset)}",
+        as_of=overview.at,
+    )
+
+
+def drawn(
+    found: TransformDetails, rows: Mapping[str, int]
+) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """A query as a graph: its inputs with their rows, the steps of a flow, and the result."""
+    nodes: list[dict[str, Any]] = [
+        {
+            "id": name,
+            "title": name,
+            "says": f"{number(rows[name])} rows" if name in rows else "input",
+            "path": f"/console/lineage?{urlencode({'of': name})}",
+        }
+        for name in found.inputs
+    ]
+    edges = []
+    for place, step in enumerate(found.steps, 1):
+        columns = len(step.columns)
+        nodes.append(
+            {
+                "id": f"step {step.name}",
+                "title": f"{place} {step.processor}",
+                "says": f"{columns} {'column' if columns == 1 else 'columns'}",
+                "path": f"#step-{place}",
+            }
+        )
+        known = {f"step {one.name}" for one in found.steps[: place - 1]}
+        for read in step.reads:
+            origin = f"step {read}" if f"step {read}" in known else read
+            edges.append({"from": origin, "to": f"step {step.name}"})
+    result = f"result {found.dataset}"
+    told = [
+        *([] if found.rows is None else [f"{number(found.rows)} rows"]),
+        *([] if found.last_seconds is None else [duration(found.last_seconds)]),
+    ]
+    nodes.append(
+        {
+            "id": result,
+            "title": found.dataset,
+            "says": ", ".join(told) or "not derived yet",
+            "path": f"/console/datasets/{quote(found.dataset)}",
+            "word": "subject",
+        }
+    )
+    last = [f"step {found.steps[-1].name}"] if found.steps else found.inputs
+    there = {one["id"] for one in nodes}
+    edges += [{"from": one, "to": result} for one in last]
+    return nodes, [one for one in edges if one["from"] in there]

@@ -1,0 +1,388 @@
+"""Transforms and marts as resources: their queries, how steps compute them, drafts of flows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from polynya.derived.flow import CompiledFlow, compile_flow, steps_behind
+from polynya.derived.plans import FullPlan
+from polynya.derived.schema import DerivedInput
+from polynya.engine.commands.derived_queries import (
+    compiled,
+    derived_inputs,
+    inputs_of,
+    plan_in_words,
+    query_over_inputs,
+    step_plan,
+)
+from polynya.engine.inventory import tables_of
+from polynya.lake.read import inspect
+from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.lake.table.state import CopyState
+from polynya.model.config.derived import DerivedTask
+from polynya.model.config.flow import MAX_STEPS, FlowStep
+from polynya.model.config.task import resolved
+from polynya.model.documents.yaml import MapNode, NodePath, ScalarNode, dotted
+from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE, REQUEST_INVALID
+from polynya.model.errors import ConfigErrors, PolynyaError
+from polynya.model.loader import LoadedProject
+from polynya.model.names import shown
+from polynya.server.access.actions import Action
+from polynya.server.access.door import allowed
+from polynya.server.health import HealthWord
+from polynya.server.overview import Overview
+from polynya.server.pages import Cursor, Limit, ListPage, page
+from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
+from polynya.server.state import ServerState
+
+router = APIRouter(tags=["transforms"])
+
+#: Rows of a preview.
+_MOST_ROWS: Final = 100
+
+
+class TransformShown(BaseModel):
+    """A table that a query keeps. Seconds are those of its last step."""
+
+    dataset: str
+    task: str
+    kind: str = Field(description="kind of the task: `transform` or `data_mart`")
+    query: str = Field(description="`flow`, `sql` or `mart`: what the query is written as")
+    incremental: str = Field(description="the setting: `auto`, `strict` or `full`")
+    health: HealthWord
+    rows: int | None
+    last_step: str | None = Field(description="why the last step ran")
+    last_seconds: float | None
+    derived_at: str | None
+    failed: int = Field(description="expectations that a committed result has failed")
+
+
+class ExpectationShown(BaseModel):
+    """What each result has to satisfy, and how often committed results did not."""
+
+    name: str
+    kind: str
+    on_failure: str
+    failed: int
+    says: str | None
+    at: str | None
+
+
+class FlowStepShown(BaseModel):
+    """A step of a flow: what it reads, its columns with types, and its own query."""
+
+    name: str
+    processor: str
+    reads: list[str]
+    columns: dict[str, str | None]
+    sql: str
+
+
+class TransformDetails(TransformShown):
+    """A table that a query keeps, with its query and how steps compute it."""
+
+    file: str
+    where: str = Field(description="`file:line:col` of the query")
+    sql: str | None = Field(description="null while the query cannot be written")
+    settings: list[dict[str, Any]] = Field(description="the flow as its file has it")
+    steps: list[FlowStepShown]
+    inputs: list[str]
+    computed: str | None = Field(description="how steps are restricted to what changed")
+    is_full: bool | None = Field(description="each step computes the whole query")
+    whole_seconds: float | None = Field(description="of the last step that computed all")
+    keyed_seconds: float | None = Field(description="of the last step of affected keys")
+    keyed_share: float | None = Field(description="share of input rows that had changed in it")
+    expectations: list[ExpectationShown]
+    errors: list[dict[str, Any]]
+
+
+class FlowDraft(BaseModel):
+    """A flow that is being written, over the tables of some tasks."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    from_: list[str] = Field(alias="from", min_length=1, max_length=100)
+    steps: list[dict[str, Any]] = Field(min_length=1, max_length=MAX_STEPS)
+
+
+class FlowStepChecked(BaseModel):
+    """A step of a draft: its columns, null where it or what it reads is wrong."""
+
+    columns: dict[str, str | None] | None
+    keys: list[list[str]]
+    sql: str | None
+    errors: list[dict[str, Any]]
+
+
+class FlowChecked(BaseModel):
+    """A draft of a flow: its tables with their columns, and its steps."""
+
+    tables: dict[str, list[str]]
+    steps: list[FlowStepChecked]
+
+
+@router.get("/transforms", dependencies=[allowed(Action.VIEW_PROJECT)])
+async def transforms(
+    request: Request, limit: Limit = 100, cursor: Cursor = None
+) -> ListPage[TransformShown]:
+    """The tables that queries keep, by task and name."""
+    overview, project = await ServerState.of(request).newest()
+    found = overview.once("transforms", lambda: _all(overview, project))
+    return page(found, lambda one: (one.task, one.dataset), limit, cursor)
+
+
+@router.get("/transforms/{task}/{dataset}", dependencies=[allowed(Action.VIEW_DOCUMENTS)])
+def transform(request: Request, task: str, dataset: str) -> TransformDetails:
+    """One table that a query keeps: `dataset` is `schema.view`."""
+    state = ServerState.of(request)
+    overview, project = state.overview.newest(), state.known_project()
+    found, name = task_and_name(project, task, dataset)
+    query = found.query_of(name)
+    sql, steps, inputs, errors = query.text or None, [], [], []
+    try:
+        if query.flow:
+            flow = compiled(project, found, name, derived_inputs(project, found))
+            sql, inputs = flow.sql, [one.name for one in flow.inputs]
+            steps = _steps(flow)
+        plan = step_plan(project, found, name)
+    except PolynyaError as error:
+        plan = None
+        errors = [one.as_dict() for one in _each(error)]
+    copy = _state_of(project, found, dataset)
+    derivation = None if copy is None else copy.derivation
+    costs = None if derivation is None else derivation.costs
+    if not inputs:
+        over = query_over_inputs(project, found, name)
+        inputs = [] if over is None else [one.name for one in over.inputs.values()]
+    return TransformDetails(
+        **_shown(overview, project, found, name).model_dump(),
+        file=query.file or project.files[found.name],
+        where=project.where(found.name, *query.path),
+        sql=sql,
+        settings=[
+            one.model_dump(mode="json", exclude_unset=True, by_alias=True) for one in query.flow
+        ],
+        steps=steps,
+        inputs=inputs,
+        computed=plan_in_words(plan),
+        is_full=None if plan is None else isinstance(plan, FullPlan),
+        whole_seconds=costs and costs.whole,
+        keyed_seconds=costs and costs.keyed,
+        keyed_share=None if costs is None or costs.keyed is None else costs.share,
+        expectations=_expectations(found, name, copy),
+        errors=errors,
+    )
+
+
+@router.post("/flows/check", dependencies=[allowed(Action.EDIT_DOCUMENTS)])
+def check_flow(request: Request, draft: FlowDraft) -> FlowChecked:
+    """The columns of each step of a draft, and what is wrong with it."""
+    tables = _tables(ServerState.of(request).known_project(), draft.from_)
+    there = {name: one for name, one in tables.items() if one is not None}
+    steps, errors = _read(draft.steps)
+    made = [_checked(steps, number, there, errors[number]) for number in range(len(steps))]
+    return FlowChecked(tables={name: list(one.columns) for name, one in there.items()}, steps=made)
+
+
+@router.post("/flows/preview", dependencies=[allowed(Action.QUERY_DATA)])
+def preview_flow(
+    request: Request,
+    draft: FlowDraft,
+    step: Annotated[int, Query(ge=0, lt=MAX_STEPS, description="its number, from 0")],
+    limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 20,
+) -> QueryAnswered:
+    """Some rows of a step of a draft, as far as the viewer may read its tables."""
+    tables = _tables(ServerState.of(request).known_project(), draft.from_)
+    there = {name: one for name, one in tables.items() if one is not None}
+    steps, errors = _read(draft.steps)
+    if step >= len(steps):
+        raise REQUEST_INVALID(reason=f"the draft has {len(steps)} steps")
+    for found in errors[: step + 1]:
+        if found:
+            raise REQUEST_INVALID(reason=str(found[0]["message"]))
+    flow = _compiled_to(steps, step, there)
+    return answered(request, QueryAsked(sql=flow.sql, limit=limit))
+
+
+def task_and_name(project: LoadedProject, task: str, dataset: str) -> tuple[DerivedTask, str]:
+    """The transform of a task's name, and the name that a dataset `schema.view` has in it.
+
+    Raises ConfigError POLYNYA-SRV-001.
+    """
+    for one in project.tasks:
+        if isinstance(one, DerivedTask) and one.name == task:
+            for settings in one.datasets:
+                if resolved(one, settings).relations.current == dataset:
+                    return one, settings.name
+    raise NO_SUCH_RESOURCE(what=f"transform {shown(f'{task}/{dataset}')}")
+
+
+def _all(overview: Overview, project: LoadedProject) -> list[TransformShown]:
+    found = [
+        _shown(overview, project, task, dataset.name)
+        for task in project.tasks
+        if isinstance(task, DerivedTask)
+        for dataset in task.datasets
+    ]
+    return sorted(found, key=lambda one: (one.task, one.dataset))
+
+
+def _shown(
+    overview: Overview, project: LoadedProject, task: DerivedTask, name: str
+) -> TransformShown:
+    (settings,) = (one for one in task.datasets if one.name == name)
+    called = resolved(task, settings).relations.current
+    facts = overview.datasets.get(called)
+    status = facts.status if facts is not None else None
+    query, kind = task.query_of(name), _kind(project, task.name)
+    return TransformShown(
+        dataset=called,
+        task=task.name,
+        kind=kind,
+        query="mart" if kind == "data_mart" else "flow" if query.flow else "sql",
+        incremental=query.incremental,
+        health=facts.health if facts is not None else HealthWord.UNKNOWN,
+        rows=status and status.current_rows,
+        last_step=status and status.last_apply_reason,
+        last_seconds=status and status.last_apply_seconds,
+        derived_at=status and status.applied_at,
+        failed=len(status.failures) if status is not None else 0,
+    )
+
+
+def _kind(project: LoadedProject, task: str) -> str:
+    """The kind that a task's file says."""
+    root = project.documents.get(task)
+    if isinstance(root, MapNode) and "kind" in root.entries:
+        node = root.entries["kind"][1]
+        if isinstance(node, ScalarNode):
+            return str(node.value)
+    return "transform"
+
+
+def _state_of(project: LoadedProject, task: DerivedTask, dataset: str) -> CopyState | None:
+    if not has_tables(project.target):
+        return None
+    catalog = python_catalog(project.target)
+    entries = tables_of(task, catalog, lambda one: one.relations.current == dataset)
+    table = next((one.table for one in entries if one.name == dataset), None)
+    return None if table is None else inspect.states(table)[0]
+
+
+def _expectations(task: DerivedTask, name: str, copy: CopyState | None) -> list[ExpectationShown]:
+    failures = copy.failures if copy is not None else {}
+    found = []
+    for one in task.query_of(name).expect:
+        failed = failures.get(one.label)
+        found.append(
+            ExpectationShown(
+                name=one.label,
+                kind=one.kind,
+                on_failure=one.on_failure,
+                failed=failed.steps if failed is not None else 0,
+                says=failed and failed.says,
+                at=failed and failed.at,
+            )
+        )
+    return found
+
+
+def _steps(flow: CompiledFlow) -> list[FlowStepShown]:
+    return [
+        FlowStepShown(
+            name=one.name,
+            processor=one.processor,
+            reads=list(one.reads),
+            columns=dict(one.columns),
+            sql=one.sql,
+        )
+        for one in flow.steps
+    ]
+
+
+def _tables(project: LoadedProject, names: Sequence[str]) -> dict[str, DerivedInput | None]:
+    """The tables of some tasks. Raises ConfigError POLYNYA-SRV-002 for a task without tables."""
+    reads = [one for one in project.tasks if one.name in names]
+    registered = [one for one in project.registered if one.name in names]
+    missing = set(names) - {one.name for one in (*reads, *registered)}
+    if missing:
+        unknown = ", ".join(map(shown, sorted(missing)))
+        raise REQUEST_INVALID(reason=f"no task with tables is called {unknown}")
+    return inputs_of(project, reads, registered) if has_tables(project.target) else {}
+
+
+def _read(
+    settings: Sequence[Mapping[str, Any]],
+) -> tuple[list[FlowStep | None], list[list[dict[str, Any]]]]:
+    """The steps of a draft, None for one that is wrong, and the errors of each."""
+    steps: list[FlowStep | None] = []
+    errors: list[list[dict[str, Any]]] = []
+    for number, one in enumerate(settings):
+        try:
+            steps.append(FlowStep.model_validate(one))
+            errors.append([])
+        except ValidationError as error:
+            steps.append(None)
+            errors.append([_invalid(number, one) for one in error.errors()])
+    return steps, errors
+
+
+def _invalid(number: int, error: Any) -> dict[str, Any]:
+    place = dotted(("flow", number, *(str(one) for one in error["loc"])))
+    found = REQUEST_INVALID(
+        str(error["msg"]), where=place, fix=(error.get("ctx") or {}).get("fix"), reason=""
+    )
+    return found.as_dict()
+
+
+def _checked(
+    steps: Sequence[FlowStep | None],
+    number: int,
+    tables: Mapping[str, DerivedInput],
+    errors: list[dict[str, Any]],
+) -> FlowStepChecked:
+    if not errors:
+        try:
+            flow = _compiled_to(steps, number, tables)
+            last = flow.steps[-1]
+            return FlowStepChecked(
+                columns=dict(last.columns),
+                keys=[list(key) for key in last.keys],
+                sql=flow.sql,
+                errors=[],
+            )
+        except PolynyaError as error:
+            # What an earlier step has wrong stands with that step.
+            own = dotted(("flow", number))
+            errors = [one.as_dict() for one in _each(error) if (one.where or own).startswith(own)]
+    return FlowStepChecked(columns=None, keys=[], sql=None, errors=errors)
+
+
+def _compiled_to(
+    steps: Sequence[FlowStep | None], number: int, tables: Mapping[str, DerivedInput]
+) -> CompiledFlow:
+    """The flow that ends with a step: with those before it that it needs."""
+    places = steps_behind(steps, number)
+    wanted = [one for place in places if (one := steps[place]) is not None]
+    if len(wanted) < len(places):
+        raise REQUEST_INVALID(reason="a step before this one is wrong")
+    return compile_flow(wanted, tables, _place_in(places))
+
+
+def _place_in(places: Sequence[int]) -> Callable[[NodePath], str]:
+    """Where a path below some steps of a draft is in the whole draft."""
+
+    def where(path: NodePath) -> str:
+        if path and isinstance(path[0], int):
+            return dotted(("flow", places[path[0]], *path[1:]))
+        return dotted(("flow", *path))
+
+    return where
+
+
+def _each(error: PolynyaError) -> Sequence[PolynyaError]:
+    return error.errors if isinstance(error, ConfigErrors) else [error]
