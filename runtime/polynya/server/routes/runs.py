@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, FastAPI, Query, Request
@@ -51,6 +50,8 @@ router = APIRouter(tags=["runs"])
 
 #: What a list of events is sorted by.
 _Place: TypeAlias = tuple[list[float], str]
+#: An event, or a commit that becomes one, with its place.
+_Placed: TypeAlias = tuple[_Place, RunEvent | tuple[DatasetOverview, TableCommit]]
 
 #: Without `since`, so much is looked through.
 _WINDOW: Final = timedelta(days=1)
@@ -210,7 +211,7 @@ def events(
     def in_time(at: datetime) -> bool:
         return at >= begin and (until is None or at <= until)
 
-    told = [
+    told: list[_Placed] = [
         (_place_of_event(one), one)
         for one in _events(request.app, state, begin, missing)
         if in_time(one.at)
@@ -231,9 +232,9 @@ def events(
         and kind in (None, commit_type(one))
     )
     # Of what may be 100,000 commits only those of the page become events.
-    newest = [] if code or run else list(itertools.islice(committed, MOST_EVENTS))
-    found = sorted([*told, *newest], key=itemgetter(0))[:MOST_EVENTS]
-    part = page(found, itemgetter(0), limit, cursor)
+    newest: list[_Placed] = [] if code or run else list(itertools.islice(committed, MOST_EVENTS))
+    found = sorted([*told, *newest], key=lambda one: one[0])[:MOST_EVENTS]
+    part = page(found, lambda one: one[0], limit, cursor)
     events_of_page = [
         one if isinstance(one, RunEvent) else commit_event(*one) for _, one in part.items
     ]
