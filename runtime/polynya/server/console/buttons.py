@@ -55,9 +55,9 @@ def of_task(task: TaskShown, datasets: Iterable[str]) -> Iterator[Button]:
     yield Button("task-resume", "Resume", "play", {"task": name})
 
 
-def of_capture(task: str, states: Iterable[str] = ()) -> Iterator[Button]:
-    """What can be done with a capture; all of it where `states` has no names of actions."""
-    chosen = frozenset(states)
+def of_capture(task: str, actions: Iterable[str] = ()) -> Iterator[Button]:
+    """What can be done with a capture: these actions, or all of them where none is named."""
+    chosen = frozenset(actions)
     for one in (
         Button("landing-stop", "Stop the capture", "square", {"task": task}),
         Button("landing-resume", "Resume the capture", "play", {"task": task}),
