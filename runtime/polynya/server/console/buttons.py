@@ -37,8 +37,8 @@ def offered(request: Request, buttons: Iterable[Button]) -> list[Button]:
 
 
 def of_task(task: TaskShown, datasets: Iterable[str]) -> Iterator[Button]:
-    """What can be done with a task, by its kind; `datasets` are those to maintain."""
-    name = task.name
+    """What can be done with a task, by its kind; `datasets` are names or globs of all it has."""
+    name, named = task.name, list(datasets)
     if task.kind == "registered":
         return
     if task.kind == "landing":
@@ -47,8 +47,10 @@ def of_task(task: TaskShown, datasets: Iterable[str]) -> Iterator[Button]:
         yield Button("run", "Run", "play", {"tasks": name, "once": "true"}, "strong")
     if task.kind in _LANDED:
         yield Button("reload", "Reload", "refresh-cw", {"task": name})
+    if task.kind in _WITH_TABLES and named:
+        # Without a name it would maintain the whole project.
+        yield Button("maintain", "Maintain", "wrench", {"datasets": named})
     if task.kind in _WITH_TABLES:
-        yield Button("maintain", "Maintain", "wrench", {"datasets": list(datasets)})
         yield Button("task-recreate", "Recreate", "rotate-cw", {"task": name})
     yield Button("task-stop", "Stop", "square", {"task": name})
     yield Button("task-start", "Start", "power", {"task": name})
