@@ -400,15 +400,26 @@ def _process_run(name: str, parts: Sequence[tuple[DatasetOverview, OwnerSteps, b
     )
 
 
+def commit_level(one: TableCommit) -> EventLevel:
+    """How much the event of a commit matters."""
+    if one.rows.get("quarantined"):
+        return "caution"
+    return "detail" if one.step == "takeover" else "note"
+
+
+def commit_type(one: TableCommit) -> str:
+    """The type of the event of a commit."""
+    return f"table.{one.step or 'changed'}"
+
+
 def commit_event(dataset: DatasetOverview, one: TableCommit) -> RunEvent:
     """A commit as an event."""
-    rejected = one.rows.get("quarantined", 0)
     said = ", ".join(in_words(one)) or counted(one.files.get("added-data-files", 0), "new file")
     return RunEvent(
         at=one.at,
         id=f"{dataset.name}:{one.snapshot}",
-        type=f"table.{one.step or 'changed'}",
-        level="caution" if rejected else "detail" if one.step == "takeover" else "note",
+        type=commit_type(one),
+        level=commit_level(one),
         text=line(one.step or "changed", dataset.name, said),
         subject=dataset.name,
         task=dataset.task,

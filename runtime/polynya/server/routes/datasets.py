@@ -153,6 +153,12 @@ class TableFiles(BaseModel):
     done: list[DoneMaintenance]
 
 
+class SampleRows(QueryAnswered):
+    """Rows of a view, with the statement that reads them all."""
+
+    sql: str
+
+
 class DatasetOrder(StrEnum):
     """By what a list of datasets is sorted; the largest first, but for names."""
 
@@ -345,7 +351,7 @@ def rows(
     name: str,
     view: ViewKind = "current",
     limit: Annotated[int, Query(ge=1, le=500, description="most rows")] = 50,
-) -> QueryAnswered:
+) -> SampleRows:
     """Some rows of a live view, as a query of the person who asks reads them."""
     relations = table_of(request, name).dataset.relations
     views: dict[ViewKind, str] = {
@@ -354,7 +360,8 @@ def rows(
         "changes": relations.changes_view,
     }
     sql = f"SELECT * FROM {quote_path(relations.schema, views[view])}"
-    return answered(request, QueryAsked(sql=sql, limit=limit))
+    found = answered(request, QueryAsked(sql=sql, limit=limit))
+    return SampleRows(sql=sql, **found.model_dump())
 
 
 def table_of(request: Request, name: str) -> ProjectTable:
