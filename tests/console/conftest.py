@@ -40,6 +40,7 @@ def visit(chromium: Browser, demo: Console) -> Iterator[Page]:
     """A page of a browser at the console of the example; a fault of a script fails the test."""
     context = chromium.new_context(base_url=demo.url, locale="en-US")
     page = context.new_page()
+    page.set_default_timeout(15_000)
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)

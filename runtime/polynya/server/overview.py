@@ -18,7 +18,7 @@ from polynya.engine.inventory import ProjectTable, tables_of
 from polynya.engine.maintenance_status import maintenance_status
 from polynya.engine.policy import PendingFacts, wait_for_apply
 from polynya.lake.read.commits import OwnerSteps, TableCommit, commits, steps_by_owner
-from polynya.lake.read.inspect import DatasetStatus
+from polynya.lake.read.inspect import DatasetStatus, states
 from polynya.lake.read.inspect import status as status_of
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.task import StorageTask
@@ -205,7 +205,8 @@ class OverviewKeeper:
                 status,
                 maintenance.as_json(),
                 columns,
-                entry.dataset.events.keys,
+                # A captured table says its keys itself.
+                tuple(states(entry.table)[0].columns.keys) or entry.dataset.events.keys,
                 tuple(committed[-MOST_COMMITS:]),
                 tuple(steps_by_owner(committed, status.owner)[-_OWNERS:]),
             )

@@ -51,7 +51,7 @@ class PlanApplied:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedFile:
+class PlannedFile:
     """A file of the project that differs from what was applied last: a unified diff."""
 
     path: str
@@ -68,7 +68,7 @@ class PlanFiles:
 
     files: Mapping[str, str]
     base: str | None = None
-    changed: tuple[ChangedFile, ...] = ()
+    changed: tuple[PlannedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class PlanRecord:
         read = self._read(_FILES)
         if read is None:
             return None
-        changed = tuple(ChangedFile(**one) for one in read["changed"])
+        changed = tuple(PlannedFile(**one) for one in read["changed"])
         return PlanFiles(read["files"], read["base"], changed)
 
     def decision(self) -> PlanDecision | None:
@@ -223,7 +223,7 @@ def plan_state(
 
 def changed_files(
     before: Mapping[str, str] | None, after: Mapping[str, str]
-) -> tuple[ChangedFile, ...]:
+) -> tuple[PlannedFile, ...]:
     """How files differ, by their paths; nothing without those before."""
     if before is None:
         return ()
@@ -240,5 +240,5 @@ def changed_files(
             "/dev/null" if new is None else f"b/{path}",
         )
         diff = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-        changed.append(ChangedFile(path, change, diff))
+        changed.append(PlannedFile(path, change, diff))
     return tuple(changed)

@@ -57,6 +57,11 @@ def test_a_masked_column_is_null_before_a_statement_sees_it(tmp_path: Path) -> N
     assert whole
     assert asked(cora, "SELECT count(*) AS n FROM shop.users")["rows"][0]["n"] >= len(whole)
     assert {row["name"] for row in asked(cora, "SELECT name FROM shop.users")["rows"]} == {None}
+    sample = client.get("/api/v1/datasets/shop.users/rows", headers=headers(cora)).json()["rows"]
+    assert len(sample) >= len(whole)
+    assert {row["name"] for row in sample} == {None}
+    page = client.get("/console/datasets/shop.users/rows", headers=headers(cora)).text
+    assert "NULL" in page and not any(row["name"] in page for row in whole)
     value = whole[0]["name"]
     for sql in (
         f"SELECT userId FROM shop.users WHERE name = '{value}'",

@@ -22,7 +22,7 @@ PLAN_NOT_OPEN: Final = ErrorEntry(
     ConflictError,
     "POLYNYA-SRV-086",
     title="a plan that cannot be decided or applied now",
-    message="plan {plan} is {state}",
+    message="plan {plan} is {word}",
     state="nothing was changed",
     fix="only a plan that is ready is approved or rejected, and only an approved one is applied",
     page="A plan is made, then approved or rejected once, and then applied. The answer says in "

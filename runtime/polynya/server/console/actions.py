@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
@@ -12,7 +11,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from polynya.server.access.door import allowed
-from polynya.server.console.forms import MOST_FIELDS, fields, read, sent, values
+from polynya.server.console.forms import fields, read, sent, values
 from polynya.server.console.html import is_fragment, render
 from polynya.server.operations.verbs import VERBS, Verb, arguments
 from polynya.server.routes.actions import start_action
@@ -22,11 +21,12 @@ router = APIRouter()
 
 def _form_route(verb: Verb) -> Callable[[Request], HTMLResponse]:
     def form(request: Request) -> HTMLResponse:
-        given = parse_qs(request.url.query, max_num_fields=MOST_FIELDS)
+        given = sent(request.url.query.encode())
+        part = "command" if request.headers.get("hx-target") == "div#command" else "form"
         return render(
             request,
             "action.html",
-            fragment="form",
+            fragment=part,
             verb=verb,
             fields=fields(verb.parameters, given),
             command=_command(verb, given),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -25,7 +25,7 @@ from polynya.server.pages import Cursor
 from polynya.server.routes import datasets as datasets_api
 from polynya.server.routes import projects as projects_api
 from polynya.server.routes import runs as runs_api
-from polynya.server.routes.datasets import DatasetDetails, LatencyShown
+from polynya.server.routes.datasets import DatasetDetails, Latencies, LatencyShown
 
 router = APIRouter()
 
@@ -34,6 +34,8 @@ _LONGEST_VALUE: Final = 500
 _SNAPSHOTS_OF_A_PAGE: Final = 50
 #: The parts of a latency that a chart shows, in the order in which they happen.
 _PARTS: Final = ("source", "landing", "copy", "apply")
+#: Steps after which a time without a measurement is a gap.
+_GAP: Final = 1.5
 #: Windows of the chart of latencies: days, and hours of a step.
 _WINDOWS: Final[Mapping[int, float]] = {1: 0.25, 7: 1.0, 30: 4.0}
 _Days: TypeAlias = Literal["1", "7", "30"]
@@ -73,7 +75,7 @@ async def latency(
         )
     except PolynyaError as error:
         problem = error.as_dict()
-    times, series = _lines(latencies.items if latencies else (), f"p{percentile}")
+    times, series = _lines(latencies, f"p{percentile}")
     return render(
         request,
         "dataset_latency.html",
@@ -231,18 +233,26 @@ async def _kind(request: Request, task: str) -> str:
 
 
 def _lines(
-    steps: Iterable[LatencyShown], percentile: str
+    latencies: Latencies | None, percentile: str
 ) -> tuple[list[float], list[dict[str, Any]]]:
-    """Times and values of a chart, a line for each part; None where nothing is known."""
-    known = list(steps)
+    """Times and values of a chart, a line for each part, with gaps where nothing was measured."""
+    times: list[float] = []
+    steps: list[LatencyShown | None] = []
+    for one in latencies.items if latencies else ():
+        at = _seconds(one.at)
+        if latencies and times and at - times[-1] > latencies.step_seconds * _GAP:
+            times.append(times[-1] + latencies.step_seconds)
+            steps.append(None)
+        times.append(at)
+        steps.append(one)
     series = [
         {
             "name": part,
-            "values": [one.seconds.get(part, {}).get(percentile) for one in known],
+            "values": [one.seconds.get(part, {}).get(percentile) if one else None for one in steps],
         }
         for part in _PARTS
     ]
-    return [_seconds(one.at) for one in known], series
+    return times, series
 
 
 def _seconds(moment: str) -> float:
@@ -255,7 +265,8 @@ def _record(dataset: str, keys: Sequence[str], row: Mapping[str, Any]) -> str | 
     if not values or any(value is None for _, value in values):
         return None
     key = [f"{name}={_cell(value)}" for name, value in values]
-    return "/console/record?" + urlencode({"dataset": dataset, "key": key}, doseq=True)
+    query = urlencode({"dataset": dataset, "key": key}, doseq=True, errors="replace")
+    return f"/console/record?{query}"
 
 
 def _cells(row: Mapping[str, Any]) -> list[str | None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
@@ -134,9 +134,11 @@ def _environment() -> Environment:
         "instant": instant,
         "moment": moment,
         "number": number,
-        "query": lambda parameters: urlencode(parameters, doseq=True),
+        "query": lambda parameters: urlencode(parameters, doseq=True, errors="replace"),
         "pretty": pretty,
         "size": size,
+        # As of Jinja, but for text that UTF-8 does not have, which files may hold.
+        "urlencode": lambda text: quote(str(text), safe="/", errors="replace"),
     }
     made.globals |= {"asset": address, "icon": icon, "Action": Action}
     # Fragments are rendered without their page, whose imports they would miss.
@@ -160,7 +162,7 @@ def same_page(request: Request) -> Callable[..., str]:
                 kept.pop(name, None)
             else:
                 kept[name] = value
-        query = urlencode(kept)
+        query = urlencode(kept, errors="replace")
         return request.url.path + (f"?{query}" if query else "")
 
     return changed

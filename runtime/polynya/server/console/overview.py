@@ -88,13 +88,13 @@ async def datasets(
     *,
     find: Annotated[str, Query(max_length=300)] = "",
     task: Annotated[str, Query(max_length=300)] = "",
-    health: Annotated[HealthWord | str, Query(max_length=20)] = "",
+    health: Annotated[str, Query(max_length=20)] = "",
     sort: DatasetOrder = DatasetOrder.NAME,
     cursor: Cursor = None,
 ) -> HTMLResponse:
     """The datasets of the project: those whose name has a text, or matches a glob."""
     glob = find if any(sign in find for sign in "*?[") else f"*{find}*"
-    word = health if isinstance(health, HealthWord) else None
+    word = next((one for one in HealthWord if one == health), None)
     found = await datasets_api.datasets(
         request, name=glob, task=task or None, health=word, sort=sort, cursor=cursor
     )

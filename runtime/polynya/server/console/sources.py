@@ -32,7 +32,7 @@ def captures(request: Request, cursor: Cursor = None) -> HTMLResponse:
 def capture(
     request: Request,
     task: str,
-    state: Annotated[CapturedTableState | str, Query(max_length=50)] = "",
+    state: Annotated[str, Query(max_length=50)] = "",
     cursor: Cursor = None,
 ) -> HTMLResponse:
     """One capture with its tables, or those in one state."""

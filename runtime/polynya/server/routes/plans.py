@@ -30,12 +30,12 @@ from polynya.server.operations.verbs import (
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.plans import (
     PLAN,
-    ChangedFile,
     Decision,
     FileChange,
     PlanApplied,
     PlanDecision,
     PlanFiles,
+    PlannedFile,
     PlanRecord,
     PlanState,
     changed_files,
@@ -122,7 +122,7 @@ class PlanEffectShown(BaseModel):
     bytes: int | None
 
 
-class ChangedFileShown(BaseModel):
+class PlannedFileShown(BaseModel):
     """A file that differs from what was applied last."""
 
     path: str
@@ -229,14 +229,14 @@ def effects(
 @router.get("/plans/{name}/files", dependencies=[allowed(Action.VIEW_DOCUMENTS)])
 def plan_files(
     request: Request, name: str, limit: Limit = 20, cursor: Cursor = None
-) -> ListPage[ChangedFileShown]:
+) -> ListPage[PlannedFileShown]:
     """The files that differ from those that were applied last, each with its lines."""
     _known(request, name)
     files = PlanRecord(manager_of(request.app).folder(name)).files()
-    changed: list[ChangedFile] = [] if files is None else list(files.changed)
+    changed: list[PlannedFile] = [] if files is None else list(files.changed)
     part = page(changed, lambda one: (one.path, one.path), limit, cursor)
     return ListPage(
-        items=[ChangedFileShown(**asdict(one)) for one in part.items],
+        items=[PlannedFileShown(**asdict(one)) for one in part.items],
         total=part.total,
         next=part.next,
     )
@@ -263,7 +263,7 @@ def apply(request: Request, response: Response, name: str, asked: ApplyAsked) ->
         if shown_plan.state == "outdated":
             raise PROJECT_CHANGED_SINCE_PLAN(where=f"/api/v1/plans/{name}")
         if shown_plan.state not in {"approved", "not applied"}:
-            raise PLAN_NOT_OPEN(plan=name, state=shown_plan.state)
+            raise PLAN_NOT_OPEN(plan=name, word=shown_plan.state)
         verb = VERBS[asked.command]
         parameters: NoParameters = MigrateParameters(yes=True, if_unchanged=shown_plan.fingerprint)
         if asked.command == "run":
@@ -284,7 +284,7 @@ def _decide(request: Request, name: str, decision: Decision, comment: str | None
         if decision == "approved" and shown_plan.state == "outdated":
             raise PROJECT_CHANGED_SINCE_PLAN(where=f"/api/v1/plans/{name}")
         if shown_plan.state not in {"ready", "outdated"} or shown_plan.decision is not None:
-            raise PLAN_NOT_OPEN(plan=name, state=shown_plan.state)
+            raise PLAN_NOT_OPEN(plan=name, word=shown_plan.state)
         now = ServerState.of(request).clock.now().isoformat()
         PlanRecord(manager.folder(name)).note_decision(
             PlanDecision(decision, _by(request), now, comment)

@@ -52,7 +52,7 @@ class WhyRowShown(BaseModel):
     sql: str | None = Field(description="the query; null where the viewer may not read documents")
     computed: str | None = Field(description="how steps are restricted to what changed")
     columns: dict[str, list[str]] = Field(
-        description="what each column is made of, as `dataset.column`; null for all of a dataset"
+        description="what each column is made of, as `dataset.column`"
     )
     inputs: list[WhyInputShown]
     left_out: str | None = Field(description="why it is not followed further")
