@@ -102,7 +102,7 @@ class FlowForm:
 
 
 @dataclass(frozen=True, slots=True)
-class StepShown:
+class FlowStepForm:
     """A step as the page shows it."""
 
     number: int
@@ -213,7 +213,7 @@ def _page(request: Request, form: FlowForm, *, title: str = "") -> HTMLResponse:
     except PolynyaError as wrong:
         error = wrong.as_dict()
     shown_steps = [
-        _step_shown(number, step, checked[number], broken.get(number))
+        _step_form(number, step, checked[number], broken.get(number))
         for number, step in enumerate(form.steps)
     ]
     named = [text for step in form.steps for text in step.given.get("as", ()) if text]
@@ -241,15 +241,15 @@ def _address(form: FlowForm, dataset: str) -> str:
     return f"/console/transforms/{quote(form.task)}/{quote(dataset)}/edit"
 
 
-def _step_shown(
+def _step_form(
     number: int, step: DraftStep, checked: FlowStepChecked | None, broken: Mapping[str, Any] | None
-) -> StepShown:
+) -> FlowStepForm:
     given = fields(_PROCESSORS[step.processor], step.given)
     order = {**dict.fromkeys(_FIRST, 0), **dict.fromkeys(_LAST, 2)}
     errors: list[Mapping[str, Any]] = [] if broken is None else [broken]
     if broken is None and checked is not None:
         errors += checked.errors
-    return StepShown(
+    return FlowStepForm(
         number=number,
         processor=step.processor,
         summary=_summary(step.processor),
