@@ -229,7 +229,9 @@ def _page(request: Request, form: FlowForm, *, title: str = "") -> HTMLResponse:
         tables=tables,
         names=[*named, *tables],
         processors=[(name, _summary(name)) for name in _PROCESSORS],
-        tasks=sorted(one.name for one in (*project.tasks, *project.registered)),
+        tasks=sorted(
+            {one.name for one in project.tasks} | {one.name for one in project.registered}
+        ),
         error=error,
         most=MAX_STEPS,
     )
@@ -254,7 +256,7 @@ def _step_form(
         processor=step.processor,
         summary=_summary(step.processor),
         fields=tuple(sorted(given, key=lambda one: order.get(one.name, 1))),
-        columns=checked and checked.columns,
+        columns=None if checked is None else checked.columns,
         keys=checked.keys if checked is not None else (),
         errors=errors,
     )
