@@ -146,6 +146,15 @@ class TestDocuments:
         assert gone.headers["location"] == "/console/documents"
         assert not (folder / "queries" / "one.sql").exists()
 
+    def test_a_saved_query_makes_no_plan_outdated(self, folder: Path) -> None:
+        before = FolderSource(folder).read()
+        form = {"do": "save", "content": "SELECT 1\n"}
+        client_of(folder).post("/console/documents/queries/one.sql", data=form)
+        after = FolderSource(folder).read()
+
+        assert set(after.files) - set(before.files) == {"queries/one.sql"}
+        assert plan_fingerprint(after.files) == plan_fingerprint(before.files)
+
     def test_a_page_leads_to_nothing_outside_the_console(self, folder: Path) -> None:
         client = client_of(folder)
         form = {"do": "save", "content": "SELECT 1\n", "then": "//example.com/console/"}
