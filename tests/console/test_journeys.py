@@ -15,6 +15,8 @@ from tests.console.hands import Hands, Keyboard, Mouse
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+    from tests.console.lake import Console
+
 pytestmark = pytest.mark.spark
 
 #: Milliseconds that a command with Spark may take on a busy machine.
@@ -76,3 +78,81 @@ def test_a_command_is_shown_as_its_form_is_filled(visit: Page, hands: Hands) -> 
     shown.get_by_text("--wait").wait_for()
     assert "--dataset=accounts" in shown.inner_text()
     assert "'--reason=a <b>test</b>'" in shown.inner_text()
+
+
+def test_a_flow_of_four_steps_is_built_and_its_result_seen(visit: Page, hands: Hands) -> None:
+    visit.goto("/console/transforms")
+    hands.press(visit.get_by_role("link", name="New flow"))
+    hands.write(visit.get_by_label("Name of the task"), "people")
+    hands.write(visit.get_by_label("Name of its table"), "people")
+    hands.write(visit.get_by_label("Key columns"), "userId")
+    hands.choose(visit.get_by_label("Reads tables of"), "users")
+    for number, (processor, field, text) in enumerate(
+        (
+            ("filter", "Condition", "city IS NOT NULL"),
+            ("select", "Columns", "userId\nname\ncity"),
+            ("rename", "Columns", "name: full_name"),
+            ("derive", "Columns", "shout: upper(full_name)"),
+        )
+    ):
+        hands.press(visit.get_by_role("button", name=processor, exact=True))
+        step = visit.locator(f"#edit-{number}")
+        if number == 0:
+            hands.write(step.get_by_label("Input"), "users")
+        hands.write(step.get_by_label(field), text)
+        hands.press(visit.get_by_role("button", name="Check the steps"))
+        step.get_by_text("Result:").wait_for()
+    hands.press(visit.locator("#edit-3").get_by_role("button", name="Show rows"))
+
+    assert "shout" in visit.locator("#edit-3 table").inner_text()
+
+    hands.press(visit.get_by_role("button", name="Show what it changes"))
+    visit.locator("#change .diff").wait_for()
+    assert "+kind: transform" in visit.locator("#change .diff").inner_text()
+
+
+def test_a_plan_is_reviewed_approved_and_applied(visit: Page, hands: Hands, demo: Console) -> None:
+    users = demo.root / "tasks" / "users.yml"
+    text = users.read_text()
+    users.write_text(text.replace("    history: true\n", ""))
+    try:
+        visit.goto("/console/plans")
+        hands.press(visit.get_by_role("button", name="Make a plan"))
+        visit.wait_for_url(re.compile("/console/plans/"))
+        visit.get_by_role("button", name="Approve").wait_for(timeout=_COMMAND)
+        assert "users" in visit.locator("main").inner_text()
+        hands.write(visit.get_by_label("Comment, for others"), "nobody asks for versions")
+        hands.press(visit.get_by_role("button", name="Approve"))
+        visit.get_by_text("nobody asks for versions").wait_for()
+        hands.press(visit.get_by_role("button", name="Apply the plan"))
+        visit.locator('[data-word="applied"], [data-word="succeeded"]').first.wait_for(
+            timeout=_COMMAND
+        )
+    finally:
+        users.write_text(text)
+
+
+def test_pending_changes_are_applied(visit: Page, hands: Hands) -> None:
+    visit.goto("/console/datasets/bank.accounts")
+    started(visit, hands, "Apply now", "polynya run")
+    visit.goto("/console/datasets/bank.accounts")
+
+    assert "0 of 50,000" in visit.locator("main").inner_text()
+
+
+def test_a_captured_table_is_loaded_again(visit: Page, hands: Hands) -> None:
+    visit.goto("/console/datasets/bank.lines")
+    started(visit, hands, "Reload", "polynya reload")
+
+
+def test_a_rejected_record_is_corrected_and_replayed(
+    visit: Page, hands: Hands, demo: Console
+) -> None:
+    late = demo.root / "landing" / "users" / "0003-late.json"
+    visit.goto("/console/datasets/shop.users/quarantine")
+    hands.press(visit.get_by_role("link", name="Replay this record").first)
+    hands.press(visit.get_by_role("button", name="polynya quarantine replay"))
+    visit.wait_for_url(re.compile("/console/operations/"))
+    visit.locator('[data-word="succeeded"]').wait_for(timeout=_COMMAND)
+
+    assert late.exists()
