@@ -102,7 +102,7 @@ def identity_of(files: Mapping[str, bytes]) -> str:
 
 def plan_fingerprint(files: Mapping[str, bytes]) -> str:
     """The identity of those files that a plan is made of: others do not decide about tables."""
-    others = (AUTOMATION_FOLDER, NOTIFICATION_FOLDER, TEST_FOLDER)
+    others = (AUTOMATION_FOLDER, NOTIFICATION_FOLDER, TEST_FOLDER, SAVED_FOLDER)
     return identity_of(
         {
             path: content

@@ -22,6 +22,7 @@ from polynya.server.pages import Cursor
 from polynya.server.problems import status_of
 from polynya.server.routes import documents as documents_api
 from polynya.server.state import ServerState
+from polynya.store.configuration import project_files
 
 router = APIRouter()
 
@@ -38,7 +39,7 @@ def documents(
 ) -> HTMLResponse:
     """The files of the project."""
     found = documents_api.documents(request, folder=folder or None, cursor=cursor)
-    known = {one.path.rpartition("/")[0] for one in ServerState.of(request).documents.all()}
+    known = {path.rpartition("/")[0] for path in project_files(ServerState.of(request).root)}
     return render(
         request,
         "documents.html",

@@ -102,7 +102,7 @@ class FlowForm:
 
 
 @dataclass(frozen=True, slots=True)
-class StepShown:
+class FlowStepForm:
     """A step as the page shows it."""
 
     number: int
@@ -213,7 +213,7 @@ def _page(request: Request, form: FlowForm, *, title: str = "") -> HTMLResponse:
     except PolynyaError as wrong:
         error = wrong.as_dict()
     shown_steps = [
-        _step_shown(number, step, checked[number], broken.get(number))
+        _step_form(number, step, checked[number], broken.get(number))
         for number, step in enumerate(form.steps)
     ]
     named = [text for step in form.steps for text in step.given.get("as", ()) if text]
@@ -229,7 +229,9 @@ def _page(request: Request, form: FlowForm, *, title: str = "") -> HTMLResponse:
         tables=tables,
         names=[*named, *tables],
         processors=[(name, _summary(name)) for name in _PROCESSORS],
-        tasks=sorted(one.name for one in (*project.tasks, *project.registered)),
+        tasks=sorted(
+            {one.name for one in project.tasks} | {one.name for one in project.registered}
+        ),
         error=error,
         most=MAX_STEPS,
     )
@@ -241,20 +243,20 @@ def _address(form: FlowForm, dataset: str) -> str:
     return f"/console/transforms/{quote(form.task)}/{quote(dataset)}/edit"
 
 
-def _step_shown(
+def _step_form(
     number: int, step: DraftStep, checked: FlowStepChecked | None, broken: Mapping[str, Any] | None
-) -> StepShown:
+) -> FlowStepForm:
     given = fields(_PROCESSORS[step.processor], step.given)
     order = {**dict.fromkeys(_FIRST, 0), **dict.fromkeys(_LAST, 2)}
     errors: list[Mapping[str, Any]] = [] if broken is None else [broken]
     if broken is None and checked is not None:
         errors += checked.errors
-    return StepShown(
+    return FlowStepForm(
         number=number,
         processor=step.processor,
         summary=_summary(step.processor),
         fields=tuple(sorted(given, key=lambda one: order.get(one.name, 1))),
-        columns=checked and checked.columns,
+        columns=None if checked is None else checked.columns,
         keys=checked.keys if checked is not None else (),
         errors=errors,
     )

@@ -308,7 +308,7 @@ def _tables(project: LoadedProject, names: Sequence[str]) -> dict[str, DerivedIn
     """The tables of some tasks. Raises ConfigError POLYNYA-SRV-002 for a task without tables."""
     reads = [one for one in project.tasks if one.name in names]
     registered = [one for one in project.registered if one.name in names]
-    missing = set(names) - {one.name for one in (*reads, *registered)}
+    missing = set(names) - {one.name for one in reads} - {one.name for one in registered}
     if missing:
         unknown = ", ".join(map(shown, sorted(missing)))
         raise REQUEST_INVALID(reason=f"no task with tables is called {unknown}")
