@@ -138,6 +138,8 @@ def record(
     the files of the landing zone, for at most five seconds.
     """
     state = ServerState.of(request)
+    # Who reads data is in the audit log, as for queries.
+    request.scope["polynya.logs"] = True
     person, document = caller(request)
     project = state.known_project()
     rights = RecordRights.of(person, name, document)
