@@ -99,6 +99,11 @@ class Ending:
         """Whether the agent starts nothing more."""
         return self._drain is not None
 
+    @property
+    def reason(self) -> str:
+        """Why the agent ends; empty while it does not."""
+        return "" if self._drain is None else self._drain.reason
+
     def begin(self, reason: str, then: AgentEnd, within_seconds: float | None = None) -> None:
         """Begin to end. The first of several reasons is reported; the nearest deadline counts."""
         if then is AgentEnd.DRAINED:
@@ -354,7 +359,9 @@ class Agent:
             self._supervise(self._supervisor, membership, draining=draining)
         if membership is None:
             return False
-        membership.show(self._jobs, state=self._state, draining=draining)
+        membership.show(
+            self._jobs, state=self._state, draining=draining, leaving=self._ending.reason
+        )
         return not membership.left
 
     def _supervise(

@@ -29,8 +29,9 @@ from polynya.store.object_store import ObjectStore
 COORDINATION: Final = "POLYNYA_COORDINATION"
 #: Where an agent that was started in the project folder keeps its state.
 _WORK: Final = Path(".polynya") / "agent"
-#: Seconds for which a reading is shown again.
+#: Seconds for which a reading is shown again, and the names of the clusters, which lists them all.
 _KEPT_SECONDS: Final = 2.0
+_NAMES_SECONDS: Final = 15.0
 #: Nodes renew their leases every 10 s.
 _RENEWED_SECONDS: Final = 12.0
 #: A state of an agent that is older is that of one which does not run.
@@ -64,14 +65,24 @@ class ClusterWatch:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _looks: dict[str, tuple[float, ClusterLook]] = field(default_factory=dict)
+    _names: tuple[float, list[str]] | None = None
     _leases: dict[tuple[str, str], _Lease] = field(default_factory=dict)
 
     def names(self, project: LoadedProject) -> list[str]:
         """The clusters that the project names, and those that ever had a node, in order."""
         tasks = {project.cluster_of(task) for task in project.works}
         named = {name for name in tasks if name is not None} | {project.cluster_name}
+        return sorted(named | set(self._names_at_place(project)))
+
+    def _names_at_place(self, project: LoadedProject) -> list[str]:
         store = self._store(project)
-        return sorted(named | set(clusters_at(store) if store is not None else ()))
+        if store is None:
+            return []
+        with self._lock:
+            now = self.clock.monotonic()
+            if self._names is None or now - self._names[0] >= _NAMES_SECONDS:
+                self._names = now, clusters_at(store)
+            return self._names[1]
 
     def look(self, project: LoadedProject, name: str) -> ClusterLook | None:
         """A cluster by its coordination place, at most two seconds old; None without a place."""

@@ -323,12 +323,8 @@ def _operations(
     reader: OperationReader | None = getattr(app.state, "operation_reader", None)
     if reader is None or not reader.reads(manager):
         reader = app.state.operation_reader = OperationReader(manager)
-    for name in manager.ids():
-        view = manager.view(name)
-        if view is not None and (
-            view.result is None or datetime.fromisoformat(view.result.ended) >= since
-        ):
-            yield view, reader
+    for view in reader.views(since):
+        yield view, reader
 
 
 def _automations(state: ServerState, since: datetime, missing: list[str]) -> Iterator[RunLog]:
