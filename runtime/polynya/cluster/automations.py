@@ -93,9 +93,9 @@ class ClusterAutomations:
         automations, errors = load_automations(project)
         try:
             runner = self._runner_of(project, automations) if automations else None
-        except (PolynyaError, OSError) as error:
+        except (PolynyaError, OSError) as failure:
             # The tasks of the configuration go on without its automations.
-            self._failed(project.project.name, as_polynya(error))
+            self._failed(project.project.name, as_polynya(failure))
             automations, runner = [], None
         with self._lock:
             self._automations, self._runner = tuple(automations), runner
