@@ -123,10 +123,22 @@ class AutomationDetails(AutomationShown):
     definition: dict[str, Any]
 
 
+class LookShown(BaseModel):
+    """When a process last looked at automations, to the minute, and which: `host:process`."""
+
+    at: datetime
+    by: str
+
+
 class AutomationPage(ListPage[AutomationShown]):
-    """Automations by name, and what is wrong with files that have none that is valid."""
+    """Automations by name, and what is wrong with files that have none that is valid.
+
+    `looked` is null if no process has ever looked: what waits then waits for `polynya run` or an
+    agent.
+    """
 
     errors: list[dict[str, Any]]
+    looked: LookShown | None
 
 
 class AutomationDocuments(BaseModel):
@@ -238,6 +250,7 @@ def automations(
     """The automations by name."""
     loaded, errors = loaded_automations(request)
     store, now = store_of(request), ServerState.of(request).clock.now()
+    look = store.last_look()
     names = page(sorted(loaded), lambda name: (name, name), limit, cursor)
     return AutomationPage(
         items=[
@@ -247,6 +260,7 @@ def automations(
         total=names.total,
         next=names.next,
         errors=[error.as_dict() for error in errors],
+        looked=None if look is None else LookShown(**look.model_dump()),
     )
 
 
