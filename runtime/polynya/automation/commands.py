@@ -194,6 +194,11 @@ def _last_error(sink: BinaryIO) -> tuple[str | None, str | None]:
     for line in reversed(sink.read().decode("utf-8", "replace").splitlines()):
         with suppress(ValueError):
             event = json.loads(line)
-            if isinstance(event, dict) and event.get("type") == "error":
+            if not isinstance(event, dict):
+                continue
+            if event.get("type") == "error":
                 return str(event.get("code")), str(event.get("message"))[:_MOST_TEXT]
+            if event.get("type") == "unit.outcome" and event.get("done") is False:
+                # What the owner of a table said to a request.
+                return None, str(event.get("text"))[:_MOST_TEXT]
     return None, None

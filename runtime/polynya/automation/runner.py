@@ -335,6 +335,8 @@ class AutomationRunner:
             if not watch.wait(pause):
                 end = ActionEnd(success=False, stopped=True)
                 break
+        # It may have taken long: a run that others have closed meanwhile has its true log already.
+        watch.renewed()
         if watch.lost:
             return log
         if not end.success and not end.stopped:
