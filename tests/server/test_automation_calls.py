@@ -85,6 +85,17 @@ def test_a_signed_call_is_answered_with_its_run_and_a_line_in_the_audit_log(here
     assert (line.who, line.action) == ("webhook:nightly/deploys", "automation.webhook")
 
 
+def test_the_secret_of_a_webhook_is_in_no_answer(here: Served, capsys: Any) -> None:
+    owner = here.token("ann@example.com")
+    for path in ("automations", "automations/nightly", "automations/export", "openapi.json"):
+        answer = here.client.get(f"/api/v1/{path}", headers=owner)
+        assert answer.status_code == 200
+        assert SECRET not in answer.text
+    for words in (["show", "nightly"], ["list"], ["runs", "nightly"]):
+        assert run_command_line(["automation", *words, "-p", str(here.root), "--json"]) == 0
+    assert SECRET not in "".join(capsys.readouterr())
+
+
 def test_a_call_that_was_recorded_starts_nothing(here: Served) -> None:
     assert send(here)[0] == 202
     status, refused = send(here)

@@ -29,8 +29,8 @@ from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 from polynya.store.places import store_at
 
-#: Seconds between two looks.
-EVERY_SECONDS: Final = 5.0
+#: Seconds between two looks, each of which reads one object for each automation.
+EVERY_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
