@@ -59,7 +59,7 @@ class AutomationRunShown(BaseModel):
         return cls(**_run_values(log))
 
 
-class StepShown(BaseModel):
+class RunStepShown(BaseModel):
     """One action of a run, as its command line; `unknown`: its process died during it."""
 
     action: str
@@ -74,12 +74,12 @@ class StepShown(BaseModel):
 class RunWithSteps(AutomationRunShown):
     """A run with each of its steps."""
 
-    steps: list[StepShown]
+    steps: list[RunStepShown]
 
     @classmethod
     def of(cls, log: RunLog) -> RunWithSteps:
         """The run of a log."""
-        steps = [StepShown(**step.model_dump()) for step in log.steps]
+        steps = [RunStepShown(**step.model_dump()) for step in log.steps]
         return cls(**_run_values(log), steps=steps)
 
 
