@@ -11,6 +11,7 @@ import pytest
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
+from polynya.engine.rest_protocol import METHODS
 from polynya.server.access.door import action_of
 from polynya.server.app import ROUTERS, app_of
 from polynya.server.routes import iceberg
@@ -209,6 +210,7 @@ def test_queries_only_read_and_are_few_at_a_time(folder: Path) -> None:
 
 
 def test_the_catalog_is_answered_below_iceberg(client: TestClient) -> None:
+    assert iceberg.METHODS == METHODS
     config = client.get("/iceberg/v1/config").json()
     written = client.post("/iceberg/v1/namespaces", json={"namespace": ["a"]})
 

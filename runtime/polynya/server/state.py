@@ -6,11 +6,11 @@ import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from polynya.engine.served_catalog import ServedCatalog
 from polynya.model.loader import LoadedProject, load_project
 from polynya.server.clusters import ClusterWatch
 from polynya.server.documents import ProjectDocuments
@@ -19,6 +19,9 @@ from polynya.server.running_queries import RunningQueries
 from polynya.server.sources import SourceWatch
 from polynya.store.clock import Clock
 from polynya.store.configuration import FolderSource
+
+if TYPE_CHECKING:
+    from polynya.engine.served_catalog import ServedCatalog
 
 
 @dataclass
@@ -78,6 +81,9 @@ class ServerState:
     @property
     def catalog(self) -> ServedCatalog:
         """The catalog for other engines, of the project as its files are now."""
+        # Start-up time: DuckDB and sqlglot.
+        from polynya.engine.served_catalog import ServedCatalog
+
         identity = FolderSource(self.root).read().identity
         with self._lock:
             if self._catalog is None or self._catalog[0] != identity:
