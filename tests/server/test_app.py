@@ -92,6 +92,17 @@ def test_what_is_not_there_is_a_problem_with_a_code(
     assert told(client.request(method, path)) == (status, f"POLYNYA-SRV-{code}")
 
 
+def test_only_the_fields_that_are_named_are_answered(client: TestClient) -> None:
+    page = client.get("/api/v1/datasets?fields=name,health").json()
+    one = client.get("/api/v1/datasets/shop.users?fields=keys,%20columns").json()
+    wrong = client.get("/api/v1/datasets/shop.users?fields=name,secret")
+
+    assert page == {"items": [{"name": "shop.users", "health": "new"}], "total": 1, "next": None}
+    assert sorted(one) == ["columns", "keys"]
+    assert told(wrong) == (422, "POLYNYA-SRV-002")
+    assert "secret" in wrong.json()["title"]
+
+
 def test_lists_come_in_pages(folder: Path, client: TestClient) -> None:
     datasets = "".join(f"  - {{name: t{n}, keys: [id], sequence_by: [n]}}\n" for n in range(7))
     head = USERS[: USERS.index("datasets:")]
