@@ -9,7 +9,6 @@ with another program.
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 from typing_extensions import override
 
@@ -66,11 +65,11 @@ class BucketDocuments(ProjectDocuments):
         if path in ACCESS_FILES or content is None:
             return None
         plain = reading.plain.get(path)
-        return replace(ProjectDocument(path, content), stored=plain and plain.version)
+        return ProjectDocument(path, content, None if plain is None else plain.version)
 
     @override
     def _write(self, path: str, before: ProjectDocument | None, content: bytes | None) -> None:
-        place, version = plain_path(path), before and before.stored
+        place, version = plain_path(path), None if before is None else before.stored
         if content is None:
             written = version is None or self._store.delete_if_unchanged(place, version)
         elif version is None:
