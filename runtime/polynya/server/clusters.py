@@ -16,9 +16,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from polynya.cluster.agent import STATE_FILE
-from polynya.cluster.control.reading import ClusterReading, clusters_at, read_cluster
-from polynya.cluster.control.requests import coordination_store
+from polynya.cluster.control.reading import (
+    AGENT_STATE_FILE,
+    ClusterReading,
+    clusters_at,
+    read_cluster,
+)
 from polynya.cluster.control.status import ClusterStatus, cluster_status
 from polynya.cluster.network.sign_of_life import why_disconnected
 from polynya.model.loader import LoadedProject
@@ -100,7 +103,7 @@ class ClusterWatch:
     def agent(self) -> Mapping[str, Any] | None:
         """The report of the agent that works in the project folder; None if it does not run."""
         try:
-            report = json.loads((self.root / _WORK / STATE_FILE).read_bytes())
+            report = json.loads((self.root / _WORK / AGENT_STATE_FILE).read_bytes())
             age = (self.clock.now() - datetime.fromisoformat(report["at"])).total_seconds()
             alive = report["state"] != "stopped" and age < _AGENT_SECONDS
         except (OSError, ValueError, KeyError, TypeError):
@@ -109,7 +112,12 @@ class ClusterWatch:
 
     def _store(self, project: LoadedProject) -> ObjectStore | None:
         place = self.environment.get(COORDINATION)
-        return coordination_store(place, project.target.aws) if place else None
+        if not place:
+            return None
+        # Start-up time: it knows the commands of an engine.
+        from polynya.cluster.control.requests import coordination_store
+
+        return coordination_store(place, project.target.aws)
 
     def _look(self, store: ObjectStore, name: str) -> ClusterLook:
         reading, now = read_cluster(store, name), self.clock.now()
