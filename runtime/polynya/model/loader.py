@@ -245,6 +245,7 @@ def load_project(
             written_tasks.append((task, file))
     errors[begin:] = sorted(errors[begin:], key=_file_of)
     named |= {name for task, _ in written_tasks if (name := _connection_of(task)) is not None}
+    named |= {project.ask.connection} if project is not None and project.ask is not None else set()
     databases = {name: None if one is None else one.connection for name, one in connections.items()}
     others = [(task, file) for task, file in written_tasks if isinstance(task, RegisteredTask)]
     known = {task.name: task for task, _ in others}
