@@ -136,7 +136,7 @@ auth: {type: bearer, token: written-down}
 """
 
     for path in ("connections/a.yml", "projects/b/connections/a.yml"):
-        assert [error.where for error in secrets_in(path, connection)] == [f"{path}:4:28"]
+        assert [error.where for error in secrets_in(path, connection)] == [f"{path}:4:22"]
 
 
 @pytest.mark.parametrize(

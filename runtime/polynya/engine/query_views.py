@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from polynya.derived.flow import compile_flow, tables_read
 from polynya.derived.inputs import QueryInput, dataset_named, reads_history
@@ -11,13 +12,16 @@ from polynya.derived.tables import parsed_query
 from polynya.engine.ledger import datasets_of
 from polynya.lake.read.catalog_views import publish_query_view
 from polynya.lake.read.plans import why_refused
-from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.api import PySparkException, SparkSession
 from polynya.lake.spark.session import view_catalog
 from polynya.model.config.derived import DerivedQuery, DerivedTask
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.documents.yaml import dotted
 from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN, QUERY_REFUSED
 from polynya.model.names import quote_path, shown
+
+#: What Spark calls a view or a schema that is not there.
+_NOT_FOUND: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
 
 class InputMissingError(Exception):
@@ -89,9 +93,14 @@ def publish_view(spark: SparkSession, task: DerivedTask, name: str) -> bool:
 
     def columns(view: str) -> Mapping[str, str] | None:
         path = quote_path(catalog, *view.split("."))
-        if not spark.catalog.tableExists(path):
-            return None
-        return {one.name: one.dataType.simpleString() for one in spark.table(path).schema.fields}
+        try:
+            fields = spark.table(path).schema.fields
+        except PySparkException as error:
+            # `tableExists` knows of no views of a catalog.
+            if (error.getCondition() or "").startswith(_NOT_FOUND):
+                return None
+            raise
+        return {one.name: one.dataType.simpleString() for one in fields}
 
     sql = view_sql(task, name, datasets, columns, catalog=catalog, may_grow=may_grow)
     refused = why_refused(spark, sql)
