@@ -67,8 +67,8 @@ class QueryView:
     def of(cls, views: ProjectViews, task: DerivedTask, view: str) -> QueryView:
         """The view as the catalog has it. Raises NotEmbeddedError where only Spark can answer."""
         name = task.view_of(view)
-        known = [entry.dataset for read in task.reads for entry in tables_of(read, views.tables)]
-        datasets: list[QueryInput] = [*known]
+        entries = [entry for read in task.reads for entry in tables_of(read, views.tables)]
+        datasets: list[QueryInput] = [one.dataset for one in entries if not one.is_ledger]
         datasets += [one for other in task.registered for one in other.datasets()]
 
         def columns(place: str) -> Mapping[str, str] | None:

@@ -17,7 +17,11 @@ from polynya.derived.column_graph import ColumnGraph, GraphDataset
 from polynya.derived.schema import DerivedInput
 from polynya.derived.statement import parse
 from polynya.model.documents.problems import suggest
-from polynya.model.error_catalogue.ask import ASK_NOT_CONFIGURED, PROPOSAL_UNUSABLE, TOO_MANY_TABLES
+from polynya.model.error_catalogue.ask import (
+    ASK_NOT_CONFIGURED,
+    PROPOSAL_UNUSABLE,
+    QUESTION_REFUSED,
+)
 from polynya.model.errors import ConfigError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote, shown
@@ -58,17 +62,17 @@ def known_tables(graph: ColumnGraph, names: tuple[str, ...]) -> dict[str, Derive
     }
     for name in names:
         if name not in tables:
-            raise TOO_MANY_TABLES(
+            raise QUESTION_REFUSED(
                 f"no table with columns is called {shown(name)}",
                 fix=suggest(name, sorted(tables)) or "`polynya status` lists the tables",
             )
     chosen = {name: DerivedInput(name, _typed(tables[name])) for name in names or sorted(tables)}
     if not chosen:
-        raise TOO_MANY_TABLES(
+        raise QUESTION_REFUSED(
             "no table has columns yet", fix="run the project once, or declare columns"
         )
     if len(described(chosen)) > MAX_SCHEMA:
-        raise TOO_MANY_TABLES(
+        raise QUESTION_REFUSED(
             f"{len(chosen):,} tables have more names than one request takes",
             fix="name those that the question is about: `--table shop.orders`",
         )
@@ -100,7 +104,7 @@ def ask(
     if settings is None:
         raise ASK_NOT_CONFIGURED(where=project.project_file)
     if len(question) > MAX_QUESTION:
-        raise TOO_MANY_TABLES(
+        raise QUESTION_REFUSED(
             f"the question has more than {MAX_QUESTION:,} characters", fix="ask for less at once"
         )
     messages = [

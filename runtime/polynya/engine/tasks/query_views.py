@@ -21,6 +21,8 @@ from polynya.observe.engine import DerivedTableWaits, ViewsPublished
 
 #: Seconds between two looks at the columns of the inputs: Spark analyses the query at each.
 _PAUSE_SECONDS: Final = 30.0
+#: The same while an input is missing.
+_WAIT_SECONDS: Final = 1.0
 
 
 class QueryViewUnit:
@@ -34,11 +36,15 @@ class QueryViewUnit:
 
     def step(self, time_slice: TimeSlice) -> StepResult:
         """Publish the view where it is not as its query says."""
-        pause = IDLE if time_slice.at_once else StepResult(wait_seconds=_PAUSE_SECONDS)
         now = self._context.clock.monotonic()
-        if now < self._next_look:
-            return pause
-        self._next_look = now + _PAUSE_SECONDS
+        if now >= self._next_look:
+            self._next_look = now + self._look()
+        if time_slice.at_once:
+            return IDLE
+        return StepResult(wait_seconds=max(0.0, self._next_look - now))
+
+    def _look(self) -> float:
+        """Publish the view; seconds until the next look."""
         try:
             if self._is_first:
                 self._refuse_table()
@@ -46,12 +52,12 @@ class QueryViewUnit:
                 self._is_first = False
             self._publish()
         except InputMissingError as error:
-            self._next_look = now + 1.0
             if self._context.is_news(f"{self._name} waits", str(error)):
                 self._context.sink(DerivedTableWaits(subject=self._name, table=str(error)))
+            return _WAIT_SECONDS
         except (PySparkException, Py4JError) as error:
             raise self._refused(error) from error
-        return pause
+        return _PAUSE_SECONDS
 
     def _publish(self) -> None:
         if publish_view(self._context.spark, self._task, self._view):

@@ -16,7 +16,7 @@ ASK_NOT_CONFIGURED: Final = ErrorEntry(
     page="`polynya ask` sends a question, and the names and types of columns, to a language model. "
     "It is off until the project file names a connection to its API and a model.",
 )
-TOO_MANY_TABLES: Final = ErrorEntry(
+QUESTION_REFUSED: Final = ErrorEntry(
     ConfigError,
     "POLYNYA-TRF-146",
     title="a question cannot be asked about these tables",
