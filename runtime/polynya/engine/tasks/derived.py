@@ -28,7 +28,7 @@ from polynya.derived.schema import DerivedInput
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
-from polynya.engine.ledger import ledger_dataset
+from polynya.engine.ledger import datasets_of
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.tasks.affected_rows import (
     AffectedRows,
@@ -60,8 +60,7 @@ from polynya.lake.table.state import Derivation, DerivationCosts
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.registered import RegisteredDataset
-from polynya.model.config.sources import named_datasets
-from polynya.model.config.task import StorageTask, resolved
+from polynya.model.config.task import StorageTask
 from polynya.model.documents.yaml import NodePath, dotted
 from polynya.model.error_catalogue.derived import (
     QUERY_INPUT_UNKNOWN,
@@ -69,7 +68,6 @@ from polynya.model.error_catalogue.derived import (
     QUERY_REFUSED,
 )
 from polynya.model.errors import PolynyaError
-from polynya.model.formats import rules_of
 from polynya.model.names import quote
 from polynya.model.types import DataType
 from polynya.observe.engine import DerivedTableWaits, ExpectationFailed, RowsDerived
@@ -448,13 +446,7 @@ class DerivedUnit:
 
     def _datasets(self, task: StorageTask) -> tuple[list[ResolvedDataset], bool]:
         """The datasets of a task, and whether its first run may still find others."""
-        if not rules_of(task.landing.format).finds_tables:
-            return [resolved(task, dataset) for dataset in task.datasets], False
-        ledger = ledger_dataset(task)
-        if not self._exists(ledger):
-            return [], True
-        members = DatasetTable.existing(self._context.spark, ledger).state.copy.membership.members
-        return list(named_datasets(task, members).values()), True
+        return datasets_of(self._context.spark, task)
 
     def _snapshots(self) -> dict[str, int] | None:
         """The snapshot at which each input is read, by the name of its internal table.
