@@ -26,7 +26,7 @@ from polynya.derived.restriction import (
 )
 from polynya.derived.statement import parse
 from tests.derived.queries import Statements
-from tests.derived.shop import INPUTS, Data, Tables, WrongResultError, histories, touched
+from tests.derived.shop import INPUTS, State, Tables, WrongResultError, histories, touched_keys
 
 STATEMENTS = [
     "SELECT o.id, o.amt, c.region FROM orders o JOIN customers c ON c.id = o.cust",
@@ -56,14 +56,14 @@ def _relation(state: str, name: str) -> str:
     return f"{state}_{name.rpartition('.')[2]}"
 
 
-def _affected(plan: IncrementalPlan, before: Data, after: Data) -> str | None:
+def _affected(plan: IncrementalPlan, before: State, after: State) -> str | None:
     """The query of the values of changed rows; None where they do not tell the affected keys."""
     covered, parts = covered_inputs(plan), []
+    changed = touched_keys(before, after)
     for name in plan.statement.inputs:
-        changes = (touched(before, after)[name], touched(after, before)[name])
-        if any(changes) and name not in covered:
+        if changed[name] and name not in covered:
             return None
-        if any(changes):
+        if changed[name]:
             columns = ", ".join(
                 f'"{column}" AS "{key}"'
                 for key in plan.columns
@@ -97,7 +97,7 @@ def _types(tables: Tables, name: str) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in rows}
 
 
-def follow_few(sql: str, states: Sequence[Data], tables: Tables) -> int:
+def follow_few(sql: str, states: Sequence[State], tables: Tables) -> int:
     """Keep a statement up to date by few rows of its inputs; how many steps could be taken so.
 
     Raises WrongResultError.
@@ -108,10 +108,7 @@ def follow_few(sql: str, states: Sequence[Data], tables: Tables) -> int:
     statement, taken = plan.statement, 0
     places = [statement.columns.index(column) for column in plan.columns]
     for before, after in itertools.pairwise(states):
-        tables.load("old", before)
-        tables.load("new", after)
-        tables.load("touched_old", touched(before, after))
-        tables.load("touched_new", touched(after, before))
+        tables.load_step(before, after)
         keys = _affected(plan, before, after)
         if keys is None:
             continue
@@ -203,5 +200,6 @@ def test_a_planted_fault_is_caught(
     with pytest.raises(WrongResultError):
         for seed in range(6):
             states = histories(Random(seed), 8)
-            of_orders = [{**states[0], "shop.orders": one["shop.orders"]} for one in states]
+            first = states[0].data
+            of_orders = [State({**first, "shop.orders": one.data["shop.orders"]}) for one in states]
             follow_few(sql, of_orders, TABLES)
