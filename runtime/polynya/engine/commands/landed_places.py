@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -120,16 +119,19 @@ class LandingSearch:
         key: Mapping[str, pa.Array],
         events: Sequence[SoughtEvent],
     ) -> LandedPlaces:
-        landed = list(islice(self.landing.list(task.landing.path), _MOST_LISTED + 1))
-        if len(landed) > _MOST_LISTED:
-            return LandedPlaces(why=f"more than {_MOST_LISTED:,} objects landed")
+        began, size = self.clock.monotonic(), 0
+        landed = []
+        for info in self.landing.list(task.landing.path):
+            landed.append(info)
+            too_long = self.clock.monotonic() - began > self.limits.seconds
+            if too_long or len(landed) > _MOST_LISTED:
+                return LandedPlaces(why=f"more than {len(landed) - 1:,} objects landed")
         # Start-up time of the server: it knows how a task copies.
         from polynya.engine.commands.preview_records import PreviewReader
 
         reader = PreviewReader(self.landing, self.catalog, BatchLimits(), lambda *_: True)
         table = replace(reader.preview_table(dataset).table, done={})
         candidates = _candidates(task, dataset, landed, events)
-        began, size = self.clock.monotonic(), 0
         missing = {one.sequence: one for one in events}
         found: dict[str, LandedPlace] = {}
         looked_at = 0
