@@ -11,11 +11,23 @@ import pytest
 from polynya.automation.state import AutomationStore, RunLog
 from polynya.store.object_store import LocalObjectStore
 from tests.e2e.agents import running_agent
-from tests.e2e.clusters.test_two_clusters import TASK, awaited, rows
+from tests.e2e.clusters.test_two_clusters import awaited, rows
 from tests.projects import PROJECT, write_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-NEAR = TASK.replace("NAME", "near").replace("mode: append_only", "keys: [id], sequence_by: [n]")
+NEAR = """\
+apiVersion: polynya/v1
+kind: storage
+name: near
+schema: shop
+landing: {path: near, format: json}
+datasets:
+  - name: near
+    path: "changes/*.json"
+    initial_load: "load/*.json"
+    keys: [id]
+    sequence_by: [n]
+"""
 CHECKS = """apiVersion: polynya/v1
 kind: automation
 name: checks
@@ -32,7 +44,7 @@ def test_a_leader_carries_out_automations_and_the_next_one_goes_on(tmp_path: Pat
     write_project(folder, project=f"{PROJECT}cluster: main\n", near=NEAR)
     for path, text in {
         "automations/checks.yml": CHECKS,
-        "landing/near/1.json": '{"id": 1, "n": 1}',
+        "landing/near/load/1.json": '{"id": 1, "n": 1}',
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
