@@ -111,7 +111,12 @@ class Stopping:
         its lock: then this one would wait for itself.
         """
         setting = threading.Thread(target=self.stop.set, name="stop", daemon=True)
-        setting.start()
+        try:
+            setting.start()
+        except RuntimeError:
+            # The system has no room for a thread.
+            self.stop.set()
+            return
         setting.join(_SET_SECONDS)
 
     def __call__(self, number: int, _frame: object) -> None:

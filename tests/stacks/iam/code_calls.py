@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,8 @@ _PERMISSIONS = {
     "s3:ListObjectsV2": "s3:ListBucket",
 }
 
+_CALLED = re.compile(r"\.\s*(\w+)\s*\(")
+
 
 @cache
 def actions_called(*sources: Path) -> frozenset[str]:
@@ -28,16 +31,27 @@ def actions_called(*sources: Path) -> frozenset[str]:
     files = [
         file for path in sources for file in ([path] if path.is_file() else path.rglob("*.py"))
     ]
-    trees = [ast.parse(file.read_text()) for file in files]
-    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    names = {name for call in calls for name in _operations(call)}
-    return frozenset(
-        _PERMISSIONS.get(action, action)
-        for service in {service for call in calls for service in _services(call)}
+    texts = [file.read_text() for file in files]
+    making = _calls(text for text in texts if "client(" in text)
+    services = {service for call in making for service in _services(call)}
+    actions = {
+        f"{service}:{operation}": xform_name(operation)
+        for service in services
         for operation in _model(service).operation_names
-        for action in [f"{service}:{operation}"]
-        if xform_name(operation) in names
+    }
+    # To parse all of the runtime would take seconds: what names no operation calls none.
+    known = {*actions.values(), "get_paginator"}
+    asking = _calls(text for text in texts if not known.isdisjoint(_CALLED.findall(text)))
+    names = {name for call in asking for name in _operations(call)}
+    return frozenset(
+        _PERMISSIONS.get(action, action) for action, name in actions.items() if name in names
     )
+
+
+def _calls(texts: Iterable[str]) -> list[ast.Call]:
+    return [
+        node for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)
+    ]
 
 
 def _services(call: ast.Call) -> Iterator[str]:
@@ -55,5 +69,6 @@ def _operations(call: ast.Call) -> Iterator[str]:
             yield str(call.args[0].value)
 
 
+@cache
 def _model(service: str) -> botocore.model.ServiceModel:
     return botocore.session.get_session().get_service_model(service)
