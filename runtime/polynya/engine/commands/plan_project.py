@@ -16,7 +16,7 @@ from polynya.engine.commands.plan import (
     columns_to_rewrite,
     plan_dataset,
 )
-from polynya.engine.inventory import ProjectTable, inventory
+from polynya.engine.inventory import ProjectTable, inventory, tables_of
 from polynya.engine.ledger import ledger_dataset
 from polynya.lake.read import inspect
 from polynya.lake.table.state import CopyState
@@ -133,6 +133,9 @@ def plan_project(
     orphans: list[_Orphan] = []
     if catalog is not None:
         taken_names = {e.dataset.relations.internal for e in entries}
+        # Of another project, which fills them.
+        read = (entry for task in project.foreign for entry in tables_of(task, catalog))
+        taken_names |= {entry.dataset.relations.internal for entry in read}
         orphans = list(_orphans(catalog, {name.lower() for name in taken_names}))
         entries += _of_renamed(undiscovered, orphans, tasks, catalog)
     taken = {e.dataset.relations.internal for e in entries}
