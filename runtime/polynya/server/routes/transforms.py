@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from polynya.derived.flow import CompiledFlow, compile_flow, steps_behind
+from polynya.derived.flow import CompiledFlow, compile_flow, steps_behind, tables_read
 from polynya.derived.plans import FullPlan
 from polynya.derived.schema import DerivedInput
 from polynya.engine.commands.derived_queries import (
@@ -142,22 +142,27 @@ def transform(request: Request, task: str, dataset: str) -> TransformDetails:
     overview, project = state.overview.newest(), state.known_project()
     found, name = task_and_name(project, task, dataset)
     query = found.query_of(name)
-    sql, steps, inputs, errors = query.text or None, [], [], []
+    sql, copy, plan = query.text or None, None, None
+    steps: list[FlowStepShown] = []
+    inputs: list[str] = []
+    errors: list[dict[str, Any]] = []
     try:
         if query.flow:
-            flow = compiled(project, found, name, derived_inputs(project, found))
+            named = derived_inputs(project, found, only=tables_read(query.flow))
+            flow = compiled(project, found, name, named)
             sql, inputs = flow.sql, [one.name for one in flow.inputs]
             steps = _steps(flow)
-        plan = step_plan(project, found, name)
+        over = query_over_inputs(project, found, name)
+        inputs = inputs or ([] if over is None else [one.name for one in over.inputs.values()])
+        plan = step_plan(project, found, name, over)
     except PolynyaError as error:
-        plan = None
-        errors = [one.as_dict() for one in _each(error)]
-    copy = _state_of(project, found, dataset)
+        errors += [one.as_dict() for one in _each(error)]
+    try:
+        copy = _state_of(project, found, dataset)
+    except PolynyaError as error:
+        errors.append(error.as_dict())
     derivation = None if copy is None else copy.derivation
     costs = None if derivation is None else derivation.costs
-    if not inputs:
-        over = query_over_inputs(project, found, name)
-        inputs = [] if over is None else [one.name for one in over.inputs.values()]
     return TransformDetails(
         **_shown(overview, project, found, name).model_dump(),
         file=query.file or project.files[found.name],
