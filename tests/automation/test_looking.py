@@ -54,6 +54,9 @@ def test_each_moment_has_one_run_while_the_loop_looks(tmp_path):
     # Ten minutes, by a look every five seconds.
     assert looking(here, Ticking(here.clock, 120)) == []
 
+    look = here.store.last_look()
+    assert look is not None
+    assert timedelta(0) <= here.clock.now() - look.at <= timedelta(minutes=1, seconds=5)
     moments = [run.due for run in here.store.runs("nightly")]
     assert len(moments) == 10
     assert len(set(moments)) == 10

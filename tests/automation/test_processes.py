@@ -9,10 +9,16 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
 
+import pytest
+
+from polynya.automation.commands import ChildCommands
 from polynya.cli import run as cli_run
 from polynya.cli.automation import record_ends
 from polynya.cli.main import main
+from polynya.store.clock import SystemClock
 from tests.projects import USERS, write_project
 
 HEAD = "apiVersion: polynya/v1\nkind: automation\nname: checks\n"
@@ -84,6 +90,23 @@ child = (
 commands = ChildCommands(Path("."), "local", SystemClock(), (sys.executable, "-c", child))
 commands.run([sys.argv[1]], timedelta(minutes=1), lambda: True)
 """
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"type": "error", "code": "X-1", "message": "it broke"}, ("X-1", "it broke")),
+        ({"type": "unit.outcome", "done": False, "text": "no such file"}, (None, "no such file")),
+        ({"type": "unit.outcome", "done": True, "text": "reloaded"}, (None, "exit code 3")),
+    ],
+)
+def test_the_log_has_what_a_failed_command_said_last(said, told):
+    program = f"import sys; print('not JSON'); print({json.dumps(json.dumps(said))}); sys.exit(3)"
+    commands = ChildCommands(Path(), "local", SystemClock(), (sys.executable, "-c", program))
+
+    end = commands.run([], timedelta(minutes=1), lambda: True)
+
+    assert (end.success, end.code, end.message) == (False, *told)
 
 
 def test_an_action_ends_when_its_process_is_killed(tmp_path):

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.automation.commands import ActionEnd, arguments_of
+from polynya.automation.commands import ActionEnd, Surroundings, arguments_of
 from polynya.automation.runner import AutomationRunner
 from polynya.automation.state import FOLDER, AutomationStore
 from polynya.model.errors import ConflictError, OperationError
@@ -298,3 +298,24 @@ def test_actions_are_the_commands_of_a_user(place):
         ["verify"],
         ["export", str(here.folder), f"{here.folder}/out/20260101T000000Z.tar.gz"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "states", "commands"),
+    [
+        (Surroundings.RUN, ["success"] * 3, 3),
+        (Surroundings.OPERATOR, ["skipped", "success", "success"], 2),
+        (Surroundings.CLUSTER, ["skipped", "success", "failure"], 1),
+    ],
+)
+def test_where_agents_own_the_tables_actions_ask_them(place, surroundings, states, commands):
+    here = place(actions=[{"run": ["shop"]}, {"reload": "shop"}, {"export": "a.tar.gz"}])
+    runner = here.process()
+    runner._surroundings = surroundings
+    runner.carry_out("nightly", runner.begin_by_hand("nightly", "by hand"))
+
+    (run,) = here.store.runs("nightly")
+    assert [step.state for step in run.steps] == states
+    assert len(here.commands.called) == commands
+    waits = [line for line in here.commands.called if line.endswith("--wait")]
+    assert len(waits) == int(surroundings is not Surroundings.RUN)

@@ -47,6 +47,23 @@ def test_the_second_ctrl_c_ends_at_once() -> None:
     assert stopping.interrupted
 
 
+def test_a_signal_in_the_moment_in_which_its_event_is_waited_for_is_no_deadlock() -> None:
+    output = TextOutput(GlobalOptions(no_color=True), io.StringIO(), io.StringIO())
+    stopping = Stopping(threading.Event(), output, FakeClock(STARTED))
+    done = threading.Event()
+
+    def waits() -> None:
+        # As `Event.wait` holds it before it waits, which may be long on a busy machine.
+        with stopping.stop._cond:
+            stopping(signal.SIGTERM, None)
+        done.set()
+
+    threading.Thread(target=waits, daemon=True).start()
+
+    assert done.wait(20)
+    assert stopping.stop.wait(20)
+
+
 def test_ctrl_c_after_a_sigterm_ends_at_once() -> None:
     left, clock = [], FakeClock(STARTED)
     output = TextOutput(GlobalOptions(quiet=True), io.StringIO(), io.StringIO())

@@ -14,7 +14,6 @@ import pytest
 
 from polynya.cli.format import to_json
 from polynya.cluster.agent import (
-    STATE_FILE,
     Agent,
     AgentEnd,
     AgentPace,
@@ -23,6 +22,7 @@ from polynya.cluster.agent import (
     StateFile,
 )
 from polynya.cluster.configuration import Acceptance
+from polynya.cluster.control.reading import AGENT_STATE_FILE
 from polynya.cluster.gossip.messages import Heartbeat, Sender
 from polynya.cluster.gossip.records import read_record
 from polynya.cluster.gossip.stream import StreamGossip
@@ -350,7 +350,7 @@ def test_a_report_is_in_the_work_folder(node: Node, tmp_path: Path) -> None:
 
     assert StateFile(folder, to_json).put(node.report) is None
 
-    assert b'"state":"running"' in folder.get(STATE_FILE)
+    assert b'"state":"running"' in folder.get(AGENT_STATE_FILE)
 
 
 def test_the_heart_of_a_report_is_on_the_stream(node: Node) -> None:

@@ -67,7 +67,7 @@ def test_a_drain_ends_when_the_units_are_handed_over(node: SharingNode) -> None:
     node.hears(READY)
     node.inbox.put(DrainRequested("SIGTERM"))
     node.turns()
-    assert node.peers.seen.draining
+    assert (node.peers.seen.draining, node.peers.seen.leaving) == (True, "SIGTERM")
     node.end_all()
 
     assert node.turns() is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -124,6 +125,8 @@ def test_moments_outlast_the_node_and_a_run_that_died_with_it_is_reported(tmp_pa
     here.hour()
     here.commands.hangs.clear()
     here.look(first)
+    while not here.commands.lines:
+        time.sleep(0.01)
     here.dead = set(threading.enumerate())
     # The node dies during the run; its moment while nobody leads is made up for by the next one.
     here.hour()

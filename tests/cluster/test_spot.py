@@ -18,6 +18,7 @@ from polynya.cluster.spot import (
     advise,
     imds_at,
     is_on_demand,
+    machine_type,
 )
 from polynya.model.errors import ConfigError, DependencyError, PolynyaError
 from polynya.store.clock import Retry
@@ -154,6 +155,15 @@ def test_only_on_demand_instances_and_machines_elsewhere_last(service: FakeImds)
     assert not is_on_demand(imds)
     service.says["instance-life-cycle"] = "on-demand"
     assert is_on_demand(imds)
+
+
+def test_a_machine_tells_its_type_where_it_has_one(service: FakeImds) -> None:
+    service.says["instance-type"] = "m7g.large"
+
+    assert machine_type(Imds(service.address)) == "m7g.large"
+    assert machine_type(None) == ""
+    service.says.pop("instance-type")
+    assert machine_type(Imds(service.address)) == ""
 
 
 def test_a_node_that_starts_while_the_service_fails_learns_that_it_is_on_demand(

@@ -9,10 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from polynya.server.access.actions import Action
+from polynya.server.console.buttons import of_task
 from polynya.server.routes import datasets
+from polynya.server.routes.projects import TaskShown
 from polynya.server.routes.queries import QueryAnswered
 from polynya.store.clock import SystemClock
-from tests.console.hostile import Elements
+from tests.console.hostile import Elements, filled
 from tests.server.access.served import ROLES, Served, served
 from tests.server.test_records import USERS, fill
 
@@ -76,7 +78,16 @@ def test_a_task_has_the_kind_of_its_file_and_the_actions_of_that_kind(console: S
     assert "/console/datasets/shop.users" in users
     assert "<dd>transform</dd>" in cities
     assert buttons(users) - buttons(cities) == {"reload"}
+    assert "/console/actions/maintain?datasets=shop.users" in users
     assert buttons(cities) >= {"run", "maintain", "task-recreate", "task-stop", "task-start"}
+
+
+def test_maintenance_of_a_task_is_never_that_of_the_whole_project() -> None:
+    task = filled(TaskShown, "x", kind="storage")
+
+    assert "maintain" not in {one.verb for one in of_task(task, [])}
+    (button,) = [one for one in of_task(task, ["a.b", "a.c"]) if one.verb == "maintain"]
+    assert button.parameters == {"datasets": ["a.b", "a.c"]}
 
 
 def test_a_person_is_offered_what_they_may_do_only(console: Served) -> None:

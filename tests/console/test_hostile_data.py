@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from polynya.model.errors import DependencyError
 from polynya.server.app import app_of
 from polynya.server.pages import ListPage
 from polynya.server.routes import captures, datasets, documents, operations, projects, runs, streams
-from polynya.server.routes.queries import QueryAnswered
 from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
 from tests.console.hostile import HOSTILE, SEEN, TAME, Elements, filled, hidden
@@ -101,7 +101,9 @@ def answers(text: str) -> dict[tuple[Any, str], Any]:
         (datasets, "latency"): latencies,
         (datasets, "quarantined"): listed(datasets.QuarantinedRecord, text),
         (datasets, "files"): files,
-        (datasets, "rows"): QueryAnswered(columns={text: text}, rows=[{text: text}], more=True),
+        (datasets, "rows"): datasets.SampleRows(
+            columns={text: text}, rows=[{text: text}], more=True, sql=text
+        ),
         (documents, "document"): type("Answer", (), {"body": text.encode("utf-8", "replace")}),
         (operations, "operations"): listed(operations.OperationShown, text, objects=[text]),
         (runs, "table_commits"): listed(runs.CommitShown, text, at=MOMENT),
@@ -161,6 +163,16 @@ def test_hostile_values_are_text_and_all_of_it_is_visible(
     if path not in WITHOUT_TEXT:
         seen = found.text.replace("?", "\\ud800") if path.endswith("settings") else found.text
         assert [one for one in SEEN if one not in seen] == []
+
+
+def test_a_command_to_copy_takes_a_name_for_a_name(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "a; rm -rf $HOME"
+    text = page(client, monkeypatch, "/console/datasets/x/files", name)
+
+    (command,) = [one for one in Elements(text).words if one.startswith("polynya maintain")][:1]
+    assert shlex.split(command) == ["polynya", "maintain", name, "--dry-run"]
 
 
 def test_the_check_sees_a_value_that_is_not_escaped() -> None:

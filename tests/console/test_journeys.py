@@ -32,12 +32,20 @@ def title(page: Page) -> str:
     return page.get_by_role("heading", level=1).inner_text()
 
 
-def started(page: Page, hands: Hands, button: str, command: str) -> None:
-    """Press a button of an action, confirm its form, and wait for the end of the operation."""
+def started(page: Page, hands: Hands, button: str, command: str) -> str:
+    """Press a button of an action and confirm its form; the state at the end of its operation."""
     hands.press(page.get_by_role("link", name=button, exact=True))
     hands.press(page.get_by_role("button", name=command))
+    return ended(page)
+
+
+def ended(page: Page) -> str:
+    """Wait for the end of the operation that a page shows, and return its state."""
     page.wait_for_url(re.compile("/console/operations/"))
-    page.locator('[data-word="succeeded"]').wait_for(timeout=_COMMAND)
+    state = page.locator(".figure .word").first
+    words = [f'.figure [data-word="{word}"]' for word in ("succeeded", "failed", "interrupted")]
+    page.locator(", ".join(words)).first.wait_for(timeout=_COMMAND)
+    return state.inner_text()
 
 
 def test_a_first_look_finds_what_needs_a_person(visit: Page, hands: Hands) -> None:
@@ -114,16 +122,18 @@ def test_a_flow_of_four_steps_is_built_and_its_result_seen(visit: Page, hands: H
 def test_a_plan_is_reviewed_approved_and_applied(visit: Page, hands: Hands, demo: Console) -> None:
     users = demo.root / "tasks" / "users.yml"
     text = users.read_text()
-    users.write_text(text.replace("    history: true\n", ""))
+    users.write_text(
+        text.replace("    history: true\n", "    history: true\n    sort_by: [city]\n")
+    )
     try:
         visit.goto("/console/plans")
         hands.press(visit.get_by_role("button", name="Make a plan"))
         visit.wait_for_url(re.compile("/console/plans/"))
         visit.get_by_role("button", name="Approve").wait_for(timeout=_COMMAND)
         assert "users" in visit.locator("main").inner_text()
-        hands.write(visit.get_by_label("Comment, for others"), "nobody asks for versions")
+        hands.write(visit.get_by_label("Comment, for others"), "cities are asked for")
         hands.press(visit.get_by_role("button", name="Approve"))
-        visit.get_by_text("nobody asks for versions").wait_for()
+        visit.get_by_text("cities are asked for").wait_for()
         hands.press(visit.get_by_role("button", name="Apply the plan"))
         visit.locator('[data-word="applied"], [data-word="succeeded"]').first.wait_for(
             timeout=_COMMAND
@@ -134,25 +144,37 @@ def test_a_plan_is_reviewed_approved_and_applied(visit: Page, hands: Hands, demo
 
 def test_pending_changes_are_applied(visit: Page, hands: Hands) -> None:
     visit.goto("/console/datasets/bank.accounts")
-    started(visit, hands, "Apply now", "polynya run")
-    visit.goto("/console/datasets/bank.accounts")
 
+    assert started(visit, hands, "Apply now", "polynya run") == "succeeded"
+
+    visit.goto("/console/datasets/bank.accounts")
     assert "0 of 50,000" in visit.locator("main").inner_text()
 
 
-def test_a_captured_table_is_loaded_again(visit: Page, hands: Hands) -> None:
-    visit.goto("/console/datasets/bank.lines")
-    started(visit, hands, "Reload", "polynya reload")
-
-
-def test_a_rejected_record_is_corrected_and_replayed(
-    visit: Page, hands: Hands, demo: Console
+def test_a_reload_without_a_full_load_says_why_and_one_with_files_succeeds(
+    visit: Page, hands: Hands
 ) -> None:
-    late = demo.root / "landing" / "users" / "0003-late.json"
+    visit.goto("/console/datasets/bank.lines")
+
+    assert started(visit, hands, "Reload", "polynya reload") == "failed"
+
+    said = visit.get_by_role("alert").inner_text()
+    assert "POLYNYA-LAKE-014" in said
+    assert "What to do" in said
+    hands.press(visit.get_by_role("link", name="POLYNYA-LAKE-014"))
+    visit.wait_for_url("**/console/errors/POLYNYA-LAKE-014")
+
+    visit.goto("/console/datasets/shop.users")
+    hands.press(visit.get_by_role("link", name="Reload", exact=True))
+    hands.choose(visit.get_by_label("Mode"), "compare_and_apply_without_deleted_rows")
+    hands.write(visit.get_by_role("textbox", name="Files"), "0004.json")
+    hands.press(visit.get_by_role("button", name="polynya reload"))
+    assert ended(visit) == "succeeded", visit.locator("main").inner_text()
+
+
+def test_a_rejected_record_is_replayed(visit: Page, hands: Hands) -> None:
     visit.goto("/console/datasets/shop.users/quarantine")
     hands.press(visit.get_by_role("link", name="Replay this record").first)
     hands.press(visit.get_by_role("button", name="polynya quarantine replay"))
-    visit.wait_for_url(re.compile("/console/operations/"))
-    visit.locator('[data-word="succeeded"]').wait_for(timeout=_COMMAND)
 
-    assert late.exists()
+    assert ended(visit) == "succeeded"

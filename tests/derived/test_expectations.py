@@ -177,6 +177,7 @@ def test_what_does_not_fit_the_result_cannot_be_judged(expectation, says):
         {"not_null": ["id"], "unique": ["id"]},
         {"not_null": []},
         {"on_failure": "drop", "not_null": ["id"]},
+        {"on_failure": "quarantine", "unique": ["id"]},
         {"range": {"column": "id"}},
         {"range": {"column": "id", "min": 2, "max": 1}},
         {"row_count": {}},

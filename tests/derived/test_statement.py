@@ -7,8 +7,6 @@ import pytest
 from polynya.derived.affected import (
     IncrementalPlan,
     analyse,
-    is_map,
-    map_keys,
     restrictable_inputs,
     statement_sql,
 )
@@ -154,16 +152,3 @@ def test_an_input_can_be_restricted_by_columns_that_equal_restriction_columns() 
         "shop.orders": {"id": "id"},
         "crm.lines": {"order": "id"},
     }
-
-
-def test_a_map_gives_a_row_for_a_row_and_keeps_the_key() -> None:
-    assert map_keys(plan_of("SELECT id AS k, amt FROM orders WHERE amt > 1")) == {"id": "k"}
-    for sql in (
-        "SELECT amt FROM orders",
-        "SELECT DISTINCT id FROM orders",
-        "SELECT o.id FROM orders o JOIN crm.customers c ON c.id = o.id",
-        "SELECT id, explode(tags) AS tag FROM orders",
-        "SELECT id FROM orders WHERE cust IN (SELECT id FROM crm.customers)",
-        "SELECT id, cust, count(*) OVER (PARTITION BY cust) AS n FROM orders",
-    ):
-        assert not is_map(plan_of(sql)), sql

@@ -12,6 +12,7 @@ from polynya.model.config.derived import DerivedTask, ForeignTask
 from polynya.model.errors import ConfigErrors
 from polynya.model.loader import LoadedProject, load_project
 from polynya.store.configuration import FolderSource, is_project_file
+from polynya.store.project_archive import secrets_in
 from tests.projects import BANK, PROJECT, USERS, write_project
 
 SALES = """\
@@ -124,6 +125,18 @@ def test_a_pushed_configuration_has_the_other_project(tmp_path: Path) -> None:
 
     assert {"projects/crm_core/polynya.yml", "projects/crm_core/tasks/users.yml"} <= files.keys()
     assert all(is_project_file(name) for name in files)
+
+
+def test_a_secret_in_a_file_of_another_project_is_found() -> None:
+    connection = b"""\
+kind: connection
+type: http
+url: https://api.example.com
+auth: {type: bearer, token: written-down}
+"""
+
+    for path in ("connections/a.yml", "projects/b/connections/a.yml"):
+        assert [error.where for error in secrets_in(path, connection)] == [f"{path}:4:22"]
 
 
 @pytest.mark.parametrize(

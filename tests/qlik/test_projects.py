@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from polynya.cli.main import main
-from tests.qlik.exports import BINDINGS, DIMENSION, FILES, LANDING, write_export
+from tests.qlik.exports import BINDINGS, DIMENSION, FILES, LANDING, SCHEDULE, write_export
 
 
 def run(*arguments: object, code: int = 0) -> None:
@@ -76,12 +76,60 @@ def test_each_loss_has_its_place_and_what_to_do(imported):
     found = losses(result)
     assert "qtcp_tasks/Orders Landing/task.yaml:4:3 settings.maximumLobSize" in found
     assert any("week_of_fiscal_year" in loss and ":18:" in loss for loss in found)
-    assert "qtcp_tasks/reporting/schedule.yaml:3:71 scheduling[0].timeBasedScheduling.timezone" in (
-        found
-    )
     report = folder.with_name("shop-import.md").read_text()
     assert "| lost | qtcp&#95;tasks/Orders Landing/task.yaml:4:3 |" in report
     assert result["lost"] == len(found)
+
+
+def test_a_schedule_becomes_an_automation_that_is_off_and_valid(imported):
+    berlin = SCHEDULE.replace("Etc/UTC", "Europe/Berlin")
+    result, folder = imported(**{"qtcp_tasks/reporting/schedule.yaml": berlin})
+
+    automation = yaml.safe_load((folder / "automations" / "reporting.yml").read_text())
+    assert automation["enabled"] is False
+    assert automation["triggers"] == [
+        {"schedule": "FREQ=HOURLY;INTERVAL=6", "time_zone": "Europe/Berlin"}
+    ]
+    assert automation["actions"] == [{"run": ["reporting"]}]
+    assert not [line for line in losses(result) if "schedule.yaml" in line]
+    run("validate", "--project", folder)
+
+
+def test_the_schedule_of_a_full_load_is_that_of_its_capture(imported):
+    full = LANDING.replace("settings:\n", "settings:\n  fullLoadOnly: true\n", 1)
+    weekly = SCHEDULE.replace("HOURLY;INTERVAL=6", "WEEKLY;BYDAY=MO").replace(
+        "Etc/UTC", "Asia/Tokyo"
+    )
+    files = {"task.yaml": full, "schedule.yaml": weekly}
+    _, folder = imported(
+        **{f"qtcp_tasks/Orders Landing/{name}": one for name, one in files.items()}
+    )
+
+    landing = yaml.safe_load((folder / "tasks" / "Orders_Landing.yml").read_text())
+    assert landing["update_method"] == "reload"
+    assert landing["schedule"] == (
+        "DTSTART;TZID=Asia/Tokyo:20260101T000000 RRULE:FREQ=WEEKLY;BYDAY=MO"
+    )
+    run("validate", "--project", folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"TIME_BASED": "EVENT_BASED"},
+        {"HOURLY": "SOMETIMES"},
+        {"Etc/UTC": "Nowhere/None"},
+        {"'RRULE:FREQ=HOURLY;INTERVAL=6'": "7"},
+    ],
+)
+def test_a_schedule_without_an_equal_is_a_loss(imported, change):
+    text = SCHEDULE
+    for old, new in change.items():
+        text = text.replace(old, new)
+    result, folder = imported(**{"qtcp_tasks/reporting/schedule.yaml": text})
+
+    assert not (folder / "automations").exists()
+    assert len([line for line in losses(result) if "schedule.yaml" in line]) == 3
 
 
 def test_an_archive_of_github_gives_the_same_project_as_its_folder(imported, tmp_path):

@@ -165,6 +165,15 @@ ITEMS: Final[Mapping[str, Item]] = {
             "tests/cli/test_notification.py",
         ),
     ),
+    "webhooks": Item(
+        "somebody without the secret of a webhook, or with a recorded call, starts an automation, "
+        "or a call reaches a command line",
+        (
+            "tests/store/test_signature.py",
+            "tests/server/test_automation_calls.py",
+            "tests/automation/test_calls.py",
+        ),
+    ),
     "S15": Item(
         "a folder that others write lets a step read a file outside of it or a deleted row, or is "
         "written",

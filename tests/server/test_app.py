@@ -11,6 +11,7 @@ import pytest
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
+from polynya.engine.rest_protocol import METHODS
 from polynya.server.access.door import action_of
 from polynya.server.app import ROUTERS, app_of
 from polynya.server.routes import iceberg
@@ -89,6 +90,17 @@ def test_what_is_not_there_is_a_problem_with_a_code(
     client: TestClient, method: str, path: str, status: int, code: str
 ) -> None:
     assert told(client.request(method, path)) == (status, f"POLYNYA-SRV-{code}")
+
+
+def test_only_the_fields_that_are_named_are_answered(client: TestClient) -> None:
+    page = client.get("/api/v1/datasets?fields=name,health").json()
+    one = client.get("/api/v1/datasets/shop.users?fields=keys,%20columns").json()
+    wrong = client.get("/api/v1/datasets/shop.users?fields=name,secret")
+
+    assert page == {"items": [{"name": "shop.users", "health": "new"}], "total": 1, "next": None}
+    assert sorted(one) == ["columns", "keys"]
+    assert told(wrong) == (422, "POLYNYA-SRV-002")
+    assert "secret" in wrong.json()["title"]
 
 
 def test_lists_come_in_pages(folder: Path, client: TestClient) -> None:
@@ -209,6 +221,7 @@ def test_queries_only_read_and_are_few_at_a_time(folder: Path) -> None:
 
 
 def test_the_catalog_is_answered_below_iceberg(client: TestClient) -> None:
+    assert iceberg.METHODS == METHODS
     config = client.get("/iceberg/v1/config").json()
     written = client.post("/iceberg/v1/namespaces", json={"namespace": ["a"]})
 

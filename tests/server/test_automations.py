@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from polynya.automation.commands import ActionEnd
-from polynya.automation.state import AutomationState, AutomationStore, RunLog
+from polynya.automation.state import AutomationState, AutomationStore, LastLook, RunLog
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock
 from tests.server.access.served import Served, served
@@ -77,6 +77,13 @@ def test_the_list_shows_next_moments_states_and_last_runs(here: Served, ask) -> 
     assert nightly["next"] == sorted(nightly["next"])
     assert (nightly["last"]["state"], nightly["last"]["seconds"]) == ("failure", 3.0)
     assert [error["where"] for error in page["errors"]] == ["automations/broken.yml:1:1"]
+
+
+def test_the_list_says_whether_a_process_looks(here: Served, ask) -> None:
+    assert ask()["looked"] is None
+
+    store_of(here).looked(LastLook(at=here.clock.now(), by="n1:7"))
+    assert ask()["looked"]["by"] == "n1:7"
 
 
 def test_a_moment_that_two_schedules_name_is_one(here: Served, ask) -> None:

@@ -47,7 +47,13 @@ class Cluster:
         self.client = TestClient(app_of(self.state), raise_server_exceptions=False)
 
     def node(
-        self, name: str, state: NodeState = "ready", age: float = 0, *, on_demand: bool = False
+        self,
+        name: str,
+        state: NodeState = "ready",
+        age: float = 0,
+        *,
+        on_demand: bool = False,
+        leaving: str = "",
     ) -> str:
         now = self.clock.now()
         lease = NodeLease(
@@ -56,6 +62,8 @@ class Cluster:
             state=state,
             on_demand=on_demand,
             since=now - timedelta(hours=1),
+            machine="m7g.large",
+            leaving=leaving,
             renewed_at=now - timedelta(seconds=age),
         )
         assert self.documents.write(paths.node_path(f"{name}.aa"), lease, None)
@@ -111,13 +119,16 @@ def test_a_cluster_has_one_status_its_nodes_and_its_units(cluster: Cluster) -> N
 
 
 def test_a_node_that_is_drained_and_one_that_has_left_say_so(cluster: Cluster) -> None:
-    cluster.node("n3", "gone")
+    cluster.node("n3", "gone", leaving="Spot interruption notice: terminate")
     cluster.kim.drain("n1", "new disk")
 
     first, _ = cluster.asks("/shop/nodes")["items"]
 
     assert first["reason"].startswith("drained by kim since")
-    assert [one["node"] for one in cluster.asks("/shop/nodes?gone=true")["items"]][-1] == "n3"
+    gone = cluster.asks("/shop/nodes?gone=true")["items"][-1]
+    assert (gone["node"], gone["machine"]) == ("n3", "m7g.large")
+    assert gone["leaving"] == "Spot interruption notice: terminate"
+    assert gone["reason"] == "it has left: Spot interruption notice: terminate"
 
 
 def test_a_node_without_a_fresh_lease_is_unclear_and_then_silent(cluster: Cluster) -> None:

@@ -46,10 +46,10 @@ COLUMNS = {
 IDENTIFIERS = {number: sequence_encoder([BIGINT])([number])[0] for number in (1, 2, 3)}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table with a record of two versions and a pending event, and another record."""
-    folder = write_project(tmp_path, users=USERS)
+    folder = write_project(tmp_path_factory.mktemp("records"), users=USERS)
     fill(folder)
     return folder
 
@@ -171,18 +171,15 @@ GRANTS = """grants:
 """
 
 
-def granted(tmp_path: Path, views: str, masked: str = "") -> tuple[Served, dict[str, str]]:
+def granted(folder: Path, views: str, masked: str = "") -> tuple[Served, dict[str, str]]:
     grants = GRANTS.replace("VIEWS", views).replace("MASKED", masked)
     roles = ROLES.replace('["group:analysts"]', "[cora@example.com]")
-    server = served(tmp_path, roles + grants, clock=SystemClock())
-    (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks" / "users.yml").write_text(USERS)
-    fill(tmp_path)
+    server = served(folder, roles + grants, clock=SystemClock())
     return server, server.token("cora@example.com")
 
 
-def test_who_may_read_current_only_sees_the_row_and_nothing_of_its_history(tmp_path: Path) -> None:
-    server, cora = granted(tmp_path, "current")
+def test_who_may_read_current_only_sees_the_row_and_nothing_of_its_history(folder: Path) -> None:
+    server, cora = granted(folder, "current")
 
     answer = asked(server.client, headers=cora).json()
 
@@ -190,10 +187,12 @@ def test_who_may_read_current_only_sees_the_row_and_nothing_of_its_history(tmp_p
     assert one["values"]["name"] == "Eve"
     assert (one["copied_at"], one["sequence"], one["landed"]) == (None, None, None)
     assert answer["hidden"] == "the viewer may not read history and changes"
+    (line,) = server.control.audit.page(None, 1)
+    assert (line.who, line.action) == ("cora@example.com", "data.query")
 
 
-def test_a_masked_column_is_null_and_so_is_what_tells_it(tmp_path: Path) -> None:
-    server, cora = granted(tmp_path, "current, history, changes", "name, seq")
+def test_a_masked_column_is_null_and_so_is_what_tells_it(folder: Path) -> None:
+    server, cora = granted(folder, "current, history, changes", "name, seq")
 
     answer = asked(server.client, headers=cora).json()
 
@@ -204,8 +203,8 @@ def test_a_masked_column_is_null_and_so_is_what_tells_it(tmp_path: Path) -> None
     assert answer["current"] == {"id": 7, "name": None, "seq": None}
 
 
-def test_a_record_is_not_found_by_a_masked_key_nor_without_a_grant(tmp_path: Path) -> None:
-    server, cora = granted(tmp_path, "current, history, changes", "id")
+def test_a_record_is_not_found_by_a_masked_key_nor_without_a_grant(folder: Path) -> None:
+    server, cora = granted(folder, "current, history, changes", "id")
 
     masked = asked(server.client, headers=cora)
     other = server.client.get("/api/v1/datasets/shop.none/record?key=id=1", headers=cora)

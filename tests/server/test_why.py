@@ -102,10 +102,16 @@ def fill(folder: Path) -> None:
         (place / "1.json").write_text("".join(json.dumps(one) + "\n" for one in landed))
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> TestClient:
-    folder = write_project(tmp_path, shop=STORAGE, paid=PAID, cities=CITIES)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("why")
+    write_project(folder, shop=STORAGE, paid=PAID, cities=CITIES)
     fill(folder)
+    return folder
+
+
+@pytest.fixture
+def client(folder: Path) -> TestClient:
     state = ServerState(folder, None, SystemClock())
     return TestClient(app_of(state), raise_server_exceptions=False)
 
@@ -169,16 +175,10 @@ GRANTS = """grants:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Served:
+def server(folder: Path) -> Served:
     everybody = "[cora@example.com, dora@example.com, emil@example.com]"
     roles = ROLES.replace('["group:analysts"]', everybody)
-    server = served(tmp_path, roles + GRANTS, clock=SystemClock())
-    write_project(tmp_path, project=(tmp_path / "polynya.yml").read_text(), shop=STORAGE)
-    write_project(
-        tmp_path, project=(tmp_path / "polynya.yml").read_text(), paid=PAID, cities=CITIES
-    )
-    fill(tmp_path)
-    return server
+    return served(folder, roles + GRANTS, clock=SystemClock())
 
 
 def test_a_viewer_sees_no_rows_of_what_nobody_granted_and_no_masked_value(server: Served) -> None:

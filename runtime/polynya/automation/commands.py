@@ -53,10 +53,16 @@ class Surroundings(Enum):
 
     RUN = auto()
     """In a project that nothing else works on, or beside `polynya run`."""
+    OPERATOR = auto()
+    """By hand, where the environment names a cluster: an action asks the owners of tables."""
     CLUSTER = auto()
-    """In an agent whose nodes share work: an action asks the owners of tables."""
+    """In an agent whose nodes share work: the same, and no file outlasts the node."""
     AGENT = auto()
     """In an agent that is alone: it takes no requests."""
+
+
+_AGENTS: Final = frozenset({Surroundings.CLUSTER, Surroundings.AGENT})
+_ASKING: Final = frozenset({Surroundings.OPERATOR, Surroundings.CLUSTER})
 
 
 def skipped_why(action: Action, surroundings: Surroundings) -> str | None:
@@ -71,7 +77,7 @@ def refused(action: Action, surroundings: Surroundings) -> ActionEnd | None:
     reason = None
     if surroundings is Surroundings.AGENT and isinstance(action, ReloadAction):
         reason = "it would take the tables from the agent; nodes that share work can be asked"
-    elif surroundings is not Surroundings.RUN and isinstance(action, ExportAction):
+    elif surroundings in _AGENTS and isinstance(action, ExportAction):
         reason = "the archive would end with the node"
     if reason is None:
         return None
@@ -108,7 +114,7 @@ def arguments_of(
             return ["run", *action.run, "--once", "--apply", action.apply]
         case ReloadAction():
             dataset = [] if action.dataset is None else ["--dataset", action.dataset]
-            waits = ["--wait"] if surroundings is Surroundings.CLUSTER else []
+            waits = ["--wait"] if surroundings in _ASKING else []
             return ["reload", action.reload, *dataset, "--mode", action.mode, *waits]
         case MaintainAction():
             return ["maintain", *action.maintain]
@@ -194,6 +200,11 @@ def _last_error(sink: BinaryIO) -> tuple[str | None, str | None]:
     for line in reversed(sink.read().decode("utf-8", "replace").splitlines()):
         with suppress(ValueError):
             event = json.loads(line)
-            if isinstance(event, dict) and event.get("type") == "error":
+            if not isinstance(event, dict):
+                continue
+            if event.get("type") == "error":
                 return str(event.get("code")), str(event.get("message"))[:_MOST_TEXT]
+            if event.get("type") == "unit.outcome" and event.get("done") is False:
+                # What the owner of a table said to a request.
+                return None, str(event.get("text"))[:_MOST_TEXT]
     return None, None

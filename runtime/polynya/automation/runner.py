@@ -32,6 +32,7 @@ from polynya.automation.state import (
     SILENT,
     AutomationState,
     AutomationStore,
+    LastLook,
     RunLog,
     RunningRun,
     StepLog,
@@ -53,6 +54,7 @@ from polynya.store.object_store import ObjectStore
 
 _ALIVE: Final = timedelta(seconds=20)
 _LOOK_SECONDS: Final = 5.0
+_NOTED: Final = timedelta(minutes=1)
 _LONGEST_PAUSE: Final = timedelta(minutes=15)
 #: Files of a glob that are looked at.
 _MOST_FILES: Final = 10_000
@@ -96,6 +98,7 @@ class AutomationRunner:
         self._at_work: list[threading.Thread] = []
         self._told: set[str] = set()
         self._paused: set[str] = set()
+        self._noted: datetime | None = None
 
     def carry_out_due(self, failed: Callable[[PolynyaError], None]) -> bool:
         """Carry out everything that is due now, one run after the other.
@@ -103,6 +106,7 @@ class AutomationRunner:
         Returns whether a run failed.
         """
         ended: list[str] = []
+        self._note_look(failed)
         for name, one in self._automations.items():
             try:
                 while not self._stop.is_set() and (run := self._look_at(one)) is not None:
@@ -124,20 +128,35 @@ class AutomationRunner:
 
         `failed` gets each error once.
         """
+        self._note_look(partial(self._once, failed))
         self._at_work = [thread for thread in self._at_work if thread.is_alive()]
         for name, one in self._automations.items():
             try:
                 run = self._look_at(one)
             except (PolynyaError, OSError) as error:
-                if str(error) not in self._told:
-                    self._told.add(str(error))
-                    failed(as_polynya(error))
+                self._once(failed, as_polynya(error))
                 continue
             if run is not None:
                 work = partial(self._guarded, name, run, failed)
                 thread = threading.Thread(target=work, name=f"automation {name}")
                 thread.start()
                 self._at_work.append(thread)
+
+    def _once(self, failed: Callable[[PolynyaError], None], error: PolynyaError) -> None:
+        if str(error) not in self._told:
+            self._told.add(str(error))
+            failed(error)
+
+    def _note_look(self, failed: Callable[[PolynyaError], None]) -> None:
+        """Take note once a minute that a process looks: else what waits would wait unexplained."""
+        now = self._clock.now()
+        if self._noted is not None and now - self._noted < _NOTED:
+            return
+        self._noted = now
+        try:
+            self._store.looked(LastLook(at=now, by=self._by))
+        except (PolynyaError, OSError) as error:
+            failed(as_polynya(error))
 
     @property
     def paused(self) -> frozenset[str]:
@@ -316,6 +335,8 @@ class AutomationRunner:
             if not watch.wait(pause):
                 end = ActionEnd(success=False, stopped=True)
                 break
+        # It may have taken long: a run that others have closed meanwhile has its true log already.
+        watch.renewed()
         if watch.lost:
             return log
         if not end.success and not end.stopped:

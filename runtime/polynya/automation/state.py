@@ -3,7 +3,8 @@
 `state/NAME.json` has the memory of the triggers, the run under way and the pause. It is only
 changed by conditional writes, so of several processes that find the same moment due one starts the
 run. `runs/NAME/ID.json` is the log of a run with its steps, kept for 30 days. `tasks/NAME.json`
-says when runs of a task ended. No JVM is needed to read them.
+says when runs of a task ended, and `looked.json` when a process last looked. No JVM is needed to
+read them.
 """
 
 from __future__ import annotations
@@ -104,6 +105,13 @@ class AutomationState(_Stored):
     last: RunLog | None = None
     call: DueMoment | None = None
     heard: dict[str, HeardCall] = Field(default_factory=dict)
+
+
+class LastLook(_Stored):
+    """When a process last looked at automations, to the minute, and which."""
+
+    at: datetime
+    by: str
 
 
 class _Ends(_Stored):
@@ -243,6 +251,18 @@ class AutomationStore:
         except (FileNotFoundError, ValidationError):
             return TaskEnds()
         return TaskEnds(known.success, known.failure)
+
+    def looked(self, look: LastLook) -> None:
+        """Take note that a process looks."""
+        self._store.put(f"{FOLDER}/looked.json", look.model_dump_json().encode())
+
+    def last_look(self) -> LastLook | None:
+        """The last look of any process; None when none is known."""
+        try:
+            data = self._store.read(f"{FOLDER}/looked.json", _MAX_FILE_BYTES).data
+            return LastLook.model_validate_json(data)
+        except (FileNotFoundError, ValidationError):
+            return None
 
     def _ids(self, name: str) -> list[str]:
         found = self._store.list(f"{FOLDER}/runs/{name}")

@@ -40,12 +40,12 @@ def status(*, config: str | None = None, work: Path | None = None, context: Cont
         work: the agent's `--work`.
     """
     # Start-up time: pyarrow.
-    from polynya.cluster.agent import STATE_FILE
+    from polynya.cluster.control.reading import AGENT_STATE_FILE
     from polynya.cluster.report import is_healthy
 
     folder = work or work_folder(config or str(context.options.project))
     try:
-        report = json.loads((folder / STATE_FILE).read_bytes())
+        report = json.loads((folder / AGENT_STATE_FILE).read_bytes())
     except (OSError, ValueError):
         raise NO_AGENT_IN_FOLDER(where=str(folder)) from None
     age = (SystemClock().now() - datetime.fromisoformat(report["at"])).total_seconds()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -127,7 +128,8 @@ def runs(name: str, /, *, steps: bool = False, limit: int = 20, context: Context
 def run(automation: str, /, *, context: Context) -> int:
     """Run an automation now, paused or not, and wait for its end.
 
-    Exit code 1 when an action fails, 5 when the automation runs already.
+    Exit code 1 when an action fails, 5 when the automation runs already. If the environment names a
+    cluster by `POLYNYA_COORDINATION`, its agents keep their tables: they are asked to reload.
 
     For example: `polynya automation run nightly`.
 
@@ -137,7 +139,7 @@ def run(automation: str, /, *, context: Context) -> int:
     stopping = Stopping.on_signals(threading.Event(), context.output)
     project, automations = _loaded(context)
     _chosen(automations, automation)
-    runner = _runner(project, automations, context, stopping.stop)
+    runner = _runner(project, automations, context, stopping.stop, by_hand=True)
     begun = runner.begin_by_hand(automation, "started by hand")
     log = runner.carry_out(automation, begun)
     if stopping.interrupted:
@@ -242,9 +244,11 @@ def _runner(
     automations: Mapping[str, LoadedAutomation],
     context: CommandContext,
     stop: threading.Event,
+    *,
+    by_hand: bool = False,
 ) -> AutomationRunner:
     # Start-up time: most runs have no automations.
-    from polynya.automation.commands import ChildCommands
+    from polynya.automation.commands import ChildCommands, Surroundings
     from polynya.automation.runner import AutomationRunner
     from polynya.store.places import store_at
 
@@ -268,6 +272,10 @@ def _runner(
         clock=clock,
         tell=tell,
         stop=stop,
+        # Agents own the tables of a cluster; a run that somebody starts there takes them anyway.
+        surroundings=Surroundings.OPERATOR
+        if by_hand and os.environ.get("POLYNYA_COORDINATION")
+        else Surroundings.RUN,
     )
 
 

@@ -84,6 +84,7 @@ COMMANDS: Final = (
     _command("landing", "capture:landing_app", "Captures of databases: run, stop, resume."),
     _command("reload", "reload:reload", "Compare with a new full load, write differences."),
     _command("query", "query:query", "Answer SQL over the live views."),
+    _command("ask", "ask:ask", "Propose SQL for a question; nothing runs it."),
     _command("locate", "history:locate", "Print the metadata file of a table."),
     _command("views", "history:views", "Print the live views as SQL for other engines."),
     _command("serve", "serve:serve", "Serve the catalog to other engines (Iceberg REST)."),

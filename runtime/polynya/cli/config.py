@@ -24,6 +24,7 @@ from polynya.model.error_catalogue.cluster import (
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import LoadedProject, load_project
 from polynya.model.names import S3Location
+from polynya.model.project_inputs import PROJECT_FOLDER
 from polynya.store.clock import Retry, SystemClock
 from polynya.store.config_bucket import (
     ConfigBucket,
@@ -36,6 +37,7 @@ from polynya.store.config_bucket import (
 from polynya.store.configuration import BucketState, ConfigurationSnapshot, FolderSource, write_to
 from polynya.store.object_store import LocalObjectStore
 from polynya.store.places import store_at
+from polynya.store.project_archive import secrets_in
 
 Change: TypeAlias = Literal["changed", "added", "removed"]
 
@@ -151,6 +153,10 @@ def errors_of(snapshot: ConfigurationSnapshot, target: str) -> list[ConfigError]
     with tempfile.TemporaryDirectory(prefix="polynya-") as scratch:
         folder = Path(scratch) / "project"
         write_to(snapshot, folder)
+        # Loading looks for secrets in the files of the project itself.
+        foreign = [path for path in snapshot.files if path.startswith(f"{PROJECT_FOLDER}/")]
+        if errors := [one for path in foreign for one in secrets_in(path, snapshot.files[path])]:
+            return errors
         try:
             return project_errors(load_project(folder, target, tolerant=True))[0]
         except ConfigErrors as errors:
@@ -264,6 +270,11 @@ def pull(*, overwrite_local: bool = False, context: Context) -> int:
         raise CONFIGURATION_PULL_CONFLICT(where=met.name, files=", ".join(plan.conflicts))
     folder = LocalObjectStore(met.project.directory)
     writes = {**plan.writes, **{path: snapshot.files.get(path) for path in plan.conflicts}}
+    # The files of another project are its own: this folder may only have a link to them.
+    foreign = sorted(path for path in writes if path.startswith(f"{PROJECT_FOLDER}/"))
+    writes = {path: content for path, content in writes.items() if path not in foreign}
+    if foreign:
+        context.output.note(f"not written, since another project has it: {', '.join(foreign)}")
     for path, content in sorted(writes.items()):
         if content is None:
             folder.delete(path)

@@ -247,6 +247,11 @@ def _show_steps(context: CommandContext, project: LoadedProject) -> bool:
             if why is not None and task.query_of(dataset.name).incremental == "strict":
                 context.output.error(QUERY_NOT_INCREMENTAL(where=name, reason=why))
                 refused = True
+        for view in task.query_views:
+            name = task.view_of(view)
+            text = f"{name}: a view, whose query runs whenever it is read"
+            data = {"dataset": name, "task": task.name, "restricted_by": [], "whole": None}
+            context.output.result("plan.step", data, visible(text))
     return refused
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import ssl
@@ -127,7 +128,6 @@ def _serve_api(
     # Start-up time: FastAPI, PyIceberg, sqlglot.
     import uvicorn
 
-    from polynya.engine.rest_server import is_loopback
     from polynya.server.access.control import AccessSettings
     from polynya.server.access.guard import guard
     from polynya.server.app import app_of
@@ -141,7 +141,7 @@ def _serve_api(
     state = ServerState(context.options.project, context.options.target, SystemClock())
     app = app_of(state)
     try:
-        guard(app, AccessSettings(host, loopback=is_loopback(host), tls=tls is not None))
+        guard(app, AccessSettings(host, loopback=_is_loopback(host), tls=tls is not None))
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=256)
     except (OSError, UnicodeError) as error:
@@ -171,16 +171,22 @@ def _settings(
     host: str, port: int, token: str | None, certificate: Path | None, key: Path | None
 ) -> RestServerSettings:
     # Start-up time: the server.
-    from polynya.engine.rest_server import RestServerSettings, is_loopback
+    from polynya.engine.rest_server import RestServerSettings
 
     secret = None if token is None else _token(token)
     try:
-        reached_by_others = not is_loopback(host)
+        reached_by_others = not _is_loopback(host)
     except (OSError, UnicodeError) as error:
         raise CATALOG_ADDRESS_UNUSABLE(where=host, why=str(error)) from error
     if reached_by_others and secret is None:
         raise CATALOG_NEEDS_TOKEN(where=host)
     return RestServerSettings(host, port, secret, _tls(certificate, key))
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address or a name. Raises OSError for no address."""
+    found = {str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    return all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
 
 
 def _token(reference: str) -> str:

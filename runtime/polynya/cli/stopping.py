@@ -21,6 +21,8 @@ SAME_SIGNAL_SECONDS: Final = 0.3
 #: Number of the process that a run ends with (`cluster/submit/processes.py`).
 PARENT: Final = "POLYNYA_PARENT"
 _PARENT_SECONDS: Final = 1.0
+#: Setting an event takes no time, unless the interrupted thread holds its lock.
+_SET_SECONDS: Final = 0.1
 #: Progress on a terminal hides the cursor, and nothing else is left to show it again.
 _SHOW_CURSOR: Final = "\x1b[?25h"
 
@@ -102,13 +104,23 @@ class Stopping:
         """Whether a signal has come."""
         return self._asked_at is not None
 
+    def _set(self) -> None:
+        """Set `stop`, by a thread of its own.
+
+        The thread that a signal interrupts may be the one that begins to wait for `stop`, and hold
+        its lock: then this one would wait for itself.
+        """
+        setting = threading.Thread(target=self.stop.set, name="stop", daemon=True)
+        setting.start()
+        setting.join(_SET_SECONDS)
+
     def __call__(self, number: int, _frame: object) -> None:
         """Take a signal."""
         now = self.clock.monotonic()
         self.interrupted = self.interrupted or number == signal.SIGINT
         if self._asked_at is None:
             self._asked_at = now
-            self.stop.set()
+            self._set()
             if signal.getsignal(signal.SIGTERM) is self:
                 # It has been asked. Python would let another one end it in its last moments.
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from polynya.cluster.configuration import Acceptance, ActiveConfiguration, Watch
 from polynya.cluster.control.own_landing import own_landing
+from polynya.cluster.control.reading import AGENT_STATE_FILE
 from polynya.cluster.control.watch_list import WatchList, watch_list
 from polynya.cluster.gossip.messages import NodeReport, UnitReport
 from polynya.cluster.gossip.stream import Gossip
@@ -99,6 +100,11 @@ class Ending:
         """Whether the agent starts nothing more."""
         return self._drain is not None
 
+    @property
+    def reason(self) -> str:
+        """Why the agent ends; empty while it does not."""
+        return "" if self._drain is None else self._drain.reason
+
     def begin(self, reason: str, then: AgentEnd, within_seconds: float | None = None) -> None:
         """Begin to end. The first of several reasons is reported; the nearest deadline counts."""
         if then is AgentEnd.DRAINED:
@@ -144,8 +150,6 @@ class Ending:
         return AgentEnd.CUT_OFF if at_work and drain.then is AgentEnd.DRAINED else drain.then
 
 
-STATE_FILE: Final = "state.json"
-
 Encode: TypeAlias = Callable[[object], str]
 """A value as one line of JSON."""
 
@@ -178,9 +182,9 @@ class StateFile:
     def put(self, report: Mapping[str, object]) -> str | None:
         """Write it; returns what was wrong, if anything."""
         try:
-            self._folder.put(STATE_FILE, self._encode(report).encode())
+            self._folder.put(AGENT_STATE_FILE, self._encode(report).encode())
         except OSError as error:
-            return f"{STATE_FILE}: {error.strerror}"
+            return f"{AGENT_STATE_FILE}: {error.strerror}"
         return None
 
 
@@ -354,7 +358,9 @@ class Agent:
             self._supervise(self._supervisor, membership, draining=draining)
         if membership is None:
             return False
-        membership.show(self._jobs, state=self._state, draining=draining)
+        membership.show(
+            self._jobs, state=self._state, draining=draining, leaving=self._ending.reason
+        )
         return not membership.left
 
     def _supervise(

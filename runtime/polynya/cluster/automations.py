@@ -29,8 +29,8 @@ from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 from polynya.store.places import store_at
 
-#: Seconds between two looks.
-EVERY_SECONDS: Final = 5.0
+#: Seconds between two looks, each of which reads one object for each automation.
+EVERY_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class ClusterAutomations:
         automations, errors = load_automations(project)
         try:
             runner = self._runner_of(project, automations) if automations else None
-        except (PolynyaError, OSError) as error:
+        except (PolynyaError, OSError) as failure:
             # The tasks of the configuration go on without its automations.
-            self._failed(project.project.name, as_polynya(error))
+            self._failed(project.project.name, as_polynya(failure))
             automations, runner = [], None
         with self._lock:
             self._automations, self._runner = tuple(automations), runner

@@ -276,6 +276,7 @@ class MembershipSettings:
         node: id of this node.
         stream: the workload stream, None when nodes do not gossip.
         on_demand: AWS does not take this machine back.
+        machine: the type of its instance, "" outside of EC2.
     """
 
     place: str
@@ -283,6 +284,7 @@ class MembershipSettings:
     node: str
     stream: str | None
     on_demand: bool
+    machine: str = ""
 
 
 def join(
@@ -295,7 +297,13 @@ def join(
     """
     clock, source = BootClock(), random.SystemRandom()
     store = coordination_store(settings.place, access)
-    me = NodeIdentity(settings.node, settings.on_demand, float(os.cpu_count() or 1), __version__)
+    me = NodeIdentity(
+        settings.node,
+        settings.on_demand,
+        float(os.cpu_count() or 1),
+        __version__,
+        settings.machine,
+    )
     member = Member(
         store,
         settings.cluster,

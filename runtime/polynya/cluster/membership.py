@@ -189,8 +189,13 @@ class ClusterMembership:
         )
         self._peers.settle(finished)
 
-    def show(self, jobs: Mapping[JobKey, JobView], *, state: str, draining: bool) -> None:
-        """Give the state of the jobs to the member and to the other nodes."""
+    def show(
+        self, jobs: Mapping[JobKey, JobView], *, state: str, draining: bool, leaving: str = ""
+    ) -> None:
+        """Give the state of the jobs to the member and to the other nodes.
+
+        `leaving` is why the node drains.
+        """
         now = self._now()
         granted = self.rights().grants
         working = {key: job for key, job in jobs.items() if job.running is not None}
@@ -204,6 +209,7 @@ class ClusterMembership:
                 wanted=self._wanted,
                 working=frozenset(working) if draining else frozenset(working) | able,
                 draining=draining,
+                leaving=leaving,
                 loads=loads,
                 heavy=frozenset(key for key in jobs if key.name == key.task),
                 fenced={key: job.fenced for key, job in jobs.items() if job.fenced is not None},

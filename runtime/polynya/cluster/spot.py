@@ -247,6 +247,14 @@ _ON_DEMAND: Final = "on-demand"
 _LIFE_CYCLE_SECONDS: Final = 20.0
 
 
+def machine_type(imds: Imds | None) -> str:
+    """The type of this instance, such as `m7g.large`; empty outside of EC2 or without an answer."""
+    try:
+        return (imds.get("instance-type") or "")[:100] if imds is not None else ""
+    except PolynyaError:
+        return ""
+
+
 def is_on_demand(
     imds: Imds | None, life_cycle: str | None = None, retry: Retry | None = None
 ) -> bool:

@@ -39,7 +39,7 @@ from polynya.derived.blocks import (
 )
 from polynya.derived.functions import GENERATORS, MAPS, SAME_IN_DUCKDB
 from polynya.derived.plans import FullPlan, IncrementalPlan, Plan, TotalPart, TotalsPlan
-from polynya.derived.restriction import is_map, map_keys, restrictable_inputs
+from polynya.derived.restriction import restrictable_inputs
 from polynya.derived.schema import DerivedInput
 from polynya.derived.stability import Stability
 from polynya.derived.statement import DerivedStatement, parse
@@ -65,8 +65,6 @@ __all__ = [
     "Plan",
     "affected_keys_sql",
     "analyse",
-    "is_map",
-    "map_keys",
     "plan_of",
     "restrictable_inputs",
     "restricted_sql",

@@ -131,7 +131,14 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
         resolved(read, dataset) for read in task.reads for dataset in read.datasets
     ]
     declared += [dataset for read in task.registered for dataset in read.datasets()]
-    for query in task.queries.values():
+    views = {
+        name.lower()
+        for read in task.reads
+        if isinstance(read, DerivedTask)
+        for view in read.query_views
+        for name in (read.view_of(view), f"{read.prefix}{view}")
+    }
+    for query in (*task.queries.values(), *task.query_views.values()):
         for number in range(len(query.expect)):
             place = project.where(task.name, *query.path_of_expectation(number))
             yield from _expectation_errors(
@@ -154,10 +161,21 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
             continue
         for table in parsed.tables:
             where = place if query.file is None else f"{query.file}:{table.line}:{table.column}"
+            if table.name.lower() in views:
+                yield _as_config(_is_view(table.name, where))
+                continue
             try:
                 dataset_named(table.name, declared, where=where, may_grow=finds_more)
             except OperationError as error:
                 yield _as_config(error)
+
+
+def _is_view(name: str, where: str) -> OperationError:
+    return QUERY_INPUT_UNKNOWN(
+        f"the query reads {shown(name)}, a view, which no query reads",
+        where=where,
+        fix="write its query as a `WITH`, or let it `materialize: table`",
+    )
 
 
 def _wrong(

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from polynya.derived.blocks import (
+    Block,
     How,
     Kinds,
     SelectBlock,
     direct,
-    is_plain,
     relations_of,
     selects,
 )
-from polynya.derived.functions import GENERATORS
 from polynya.derived.plans import IncrementalPlan
-from polynya.derived.trees import own_nodes
 
 
 def restrictable_inputs(plan: IncrementalPlan) -> dict[str, dict[str, str]]:
@@ -43,6 +42,88 @@ def restrictable_inputs(plan: IncrementalPlan) -> dict[str, dict[str, str]]:
         for table, keys in found.items()
         if len(keys) == occurrences[table] and all(other == keys[0] for other in keys)
     }
+
+
+def covered_inputs(plan: IncrementalPlan) -> dict[str, dict[str, str]]:
+    """Those of `restrictable_inputs` that have a column for every restriction column.
+
+    The affected keys of a change of such an input are among the values that its changed rows have
+    in these columns, before and after the change. A condition or a join that drops some of these
+    rows is left out, which finds more keys.
+    """
+    return {
+        name: columns
+        for name, columns in restrictable_inputs(plan).items()
+        if set(columns.values()) == set(plan.columns)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedInput:
+    """Two inputs of a join, each read once: the second one tells which rows of the first count.
+
+    These are the rows of `name` whose value in `column` a row of `other` has in `other_column`.
+    """
+
+    name: str
+    column: str
+    other: str
+    other_column: str
+
+
+def matched_inputs(plan: IncrementalPlan) -> list[MatchedInput]:
+    """The inputs that joins let follow from others, so that these restrict them."""
+    block = plan.block
+    if not _is_plain_join(block):
+        return []
+    assert isinstance(block, SelectBlock), "a plain join is one SELECT"
+    single = _read_once(plan)
+    tables = {
+        relation.alias: plan.statement.tables[relation.table]
+        for relation in block.relations
+        if relation.table in single
+    }
+    weak = block.weak
+    return [
+        MatchedInput(tables[target.table], target.name, tables[source.table], source.name)
+        for one, other, only in _equal_columns(block, Kinds(block, plan.statement))
+        for source, target in ((one, other), (other, one))
+        if {source.table, target.table} <= tables.keys()
+        and source.table != target.table
+        and (target.table == only if only is not None else target.table not in weak)
+    ]
+
+
+def makes_all_rows(plan: IncrementalPlan, name: str) -> bool:
+    """Whether each row of the result is made of a row of an input that is read once."""
+    block = plan.block
+    if not _is_plain_join(block):
+        return False
+    assert isinstance(block, SelectBlock), "a plain join is one SELECT"
+    single, weak = _read_once(plan), block.weak
+    return any(
+        relation.table in single
+        and plan.statement.tables[relation.table or ""] == name
+        and relation.alias not in weak
+        for relation in block.relations
+    )
+
+
+def named_columns(plan: IncrementalPlan) -> frozenset[str]:
+    """The names of all columns that a statement reads, in small letters; stars are lists in it."""
+    return frozenset(column.name.lower() for column in plan.statement.tree.find_all(exp.Column))
+
+
+def _is_plain_join(block: Block) -> bool:
+    return isinstance(block, SelectBlock) and not (
+        block.has_sets or any(one.how in {How.FULL, How.RIGHT} for one in block.relations)
+    )
+
+
+def _read_once(plan: IncrementalPlan) -> set[str]:
+    """Tables that the whole statement reads in one place."""
+    read = Counter(one.table for one in relations_of(plan.block) if one.table is not None)
+    return {table for table, times in read.items() if times == 1}
 
 
 def _of_branch(
@@ -75,22 +156,12 @@ def _spread(branch: SelectBlock, known: dict[tuple[str, str], str], kinds: Kinds
 
     An inner join and WHERE tell it of both sides; an outer one of its optional side only.
     """
-    equal: list[tuple[exp.Expr, str | None]] = [(part, None) for part in branch.where]
-    for relation in branch.relations:
-        only = None if relation.how is How.INNER else relation.alias
-        equal += [(part, only) for part in relation.on]
+    equal = _equal_columns(branch, kinds)
     weak = branch.weak
     grown = True
     while grown:
         grown = False
-        for part, only in equal:
-            if not isinstance(part, exp.EQ):
-                continue
-            one, other = direct(part.this), direct(part.expression)
-            if one is None or other is None or kinds.of(one) is None:
-                continue
-            if kinds.of(one) != kinds.of(other):
-                continue
+        for one, other, only in equal:
             for source, target in ((one, other), (other, one)):
                 place = (target.table, target.name)
                 if (source.table, source.name) not in known or place in known:
@@ -103,40 +174,24 @@ def _spread(branch: SelectBlock, known: dict[tuple[str, str], str], kinds: Kinds
                     grown = True
 
 
-def is_map(plan: IncrementalPlan) -> bool:
-    """Whether a row of the result is made of one row of the only input, and has its key."""
-    return map_keys(plan) is not None
+def _equal_columns(
+    branch: SelectBlock, kinds: Kinds
+) -> list[tuple[exp.Column, exp.Column, str | None]]:
+    """Pairs of columns of one type that a condition makes equal.
 
-
-def map_keys(plan: IncrementalPlan) -> dict[str, str] | None:
-    """The columns of the result that have the key of the only input, by the key's columns.
-
-    Where `is_map`, the affected keys are the changed keys of the input, under these names. None for
-    another plan.
+    With the alias of the optional side where it tells it of that side only.
     """
-    block, statement = plan.block, plan.statement
-    if not isinstance(block, SelectBlock) or len(block.relations) != 1:
-        return None
-    relation = block.relations[0]
-    simple = (
-        relation.table is not None
-        and not (block.nested or block.laterals or block.windows)
-        and block.keys is None
-        and not block.node.args.get("distinct")
-    )
-    if not simple or not all(is_plain(part) and not _generates(part) for _, part in block.outputs):
-        return None
-    names = {
-        column.name: name for name, part in block.outputs if (column := direct(part)) is not None
-    }
-    keys = statement.inputs[statement.tables[relation.table or ""]].keys
-    if not keys or not all(key.lower() in names for key in keys):
-        return None
-    return {key: names[key.lower()] for key in keys}
-
-
-def _generates(expression: exp.Expr) -> bool:
-    return any(
-        isinstance(part, exp.Anonymous) and part.name.lower() in GENERATORS
-        for part in own_nodes(expression)
-    )
+    conditions: list[tuple[exp.Expr, str | None]] = [(part, None) for part in branch.where]
+    for relation in branch.relations:
+        only = None if relation.how is How.INNER else relation.alias
+        conditions += [(part, only) for part in relation.on]
+    found = []
+    for part, only in conditions:
+        if not isinstance(part, exp.EQ):
+            continue
+        one, other = direct(part.this), direct(part.expression)
+        if one is None or other is None or kinds.of(one) is None:
+            continue
+        if kinds.of(one) == kinds.of(other):
+            found.append((one, other, only))
+    return found

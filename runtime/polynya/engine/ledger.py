@@ -10,12 +10,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.session import internal_path
+from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import ForeignTask
 from polynya.model.config.settings import Dataset
+from polynya.model.config.sources import named_datasets
 from polynya.model.config.task import StorageTask, resolved
+from polynya.model.formats import rules_of
 
 LEDGER_SUFFIX = "__landing"
+
+
+def datasets_of(spark: SparkSession, task: StorageTask) -> tuple[list[ResolvedDataset], bool]:
+    """The datasets of a task, and whether its first run may still find others."""
+    if not rules_of(task.landing.format).finds_tables:
+        return [resolved(task, dataset) for dataset in task.datasets], False
+    ledger = ledger_dataset(task)
+    if not spark.catalog.tableExists(internal_path(spark, ledger)):
+        return [], True
+    members = DatasetTable.existing(spark, ledger).state.copy.membership.members
+    return list(named_datasets(task, members).values()), True
 
 
 def ledger_dataset(task: StorageTask) -> ResolvedDataset:

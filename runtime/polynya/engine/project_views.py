@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import load_file_io
 
-from polynya.engine.inventory import inventory
+from polynya.derived.inputs import QueryInput
+from polynya.engine.inventory import inventory, tables_of
+from polynya.engine.query_views import InputMissingError, view_sql
 from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.read.inspect import shape
 from polynya.lake.read.parquet_folder import folder_of
@@ -22,14 +25,17 @@ from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of
 from polynya.lake.warehouse.tables import ListedTables, Tables
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.error_catalogue.registered import REGISTERED_MISSING
 from polynya.model.errors import OperationError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote_path, shown
-from polynya.query.embedded import EmbeddedView
+from polynya.model.types import DataType
+from polynya.query.embedded import EmbeddedView, answer_here, columns_here
 from polynya.query.live_rows import Live
 from polynya.query.registered_rows import RegisteredFolder, RegisteredSnapshot
+from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError
 
 
@@ -42,7 +48,55 @@ def embedded_view(project: LoadedProject, views: ProjectViews, name: str) -> Emb
         for dataset in task.datasets():
             if dataset.relations.current.casefold() == name.casefold():
                 return registered_view(project, views, dataset)
+    for derived in (task for task in project.tasks if isinstance(task, DerivedTask)):
+        for view in derived.query_views:
+            if derived.view_of(view).casefold() == name.casefold():
+                return QueryView.of(views, derived, view)
     return views.find(name)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """The view of a query that no table keeps: it answers its query from the same commits."""
+
+    name: str
+    text: str
+    views: ProjectViews
+
+    @classmethod
+    def of(cls, views: ProjectViews, task: DerivedTask, view: str) -> QueryView:
+        """The view as the catalog has it. Raises NotEmbeddedError where only Spark can answer."""
+        name = task.view_of(view)
+        entries = [entry for read in task.reads for entry in tables_of(read, views.tables)]
+        datasets: list[QueryInput] = [one.dataset for one in entries if not one.is_ledger]
+        datasets += [one for other in task.registered for one in other.datasets()]
+
+        def columns(place: str) -> Mapping[str, str] | None:
+            found = views.find(place).columns
+            return None if found is None else {one: str(kind) for one, kind in found.items()}
+
+        try:
+            published = view_sql(task, view, datasets, columns, catalog=CATALOG)
+            text = view_sql(task, view, datasets, columns, catalog=None)
+        except InputMissingError as error:
+            raise NotEmbeddedError(f"the view {error}, which is not there yet") from error
+        views.check_query(name, published)
+        return cls(name, text, views)
+
+    @property
+    def columns(self) -> Mapping[str, DataType]:
+        """See `EmbeddedView`."""
+        return columns_here(self.text, self.views.find)
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """See `EmbeddedView`: nothing tells its rows apart."""
+        return ()
+
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+        """See `EmbeddedView`."""
+        schema, batches = answer_here(self.text, self.views.find, limit=None, limits=limits)
+        return pa.Table.from_batches(batches, schema=schema).select(list(columns))
 
 
 def registered_view(
@@ -138,6 +192,18 @@ class ProjectViews:
             or text is None
             or self._definition(name, place) != (definition_of(live.shape, text), text)
         ):
+            raise NotEmbeddedError(f"the view {name} was made in another way")
+
+    def check_query(self, name: str, text: str) -> None:
+        """Raise NotEmbeddedError where the catalog has another text of a query's view than today's.
+
+        Where it holds no views, Spark makes them from the same texts.
+        """
+        if not holds_views(self._project.target):
+            return
+        made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
+        definition = self._definition(name, made[name]) if name in made else None
+        if definition is None or definition[1] != text:
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
     def _definition(self, name: str, metadata: str) -> tuple[str, str] | None:

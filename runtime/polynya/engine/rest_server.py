@@ -63,12 +63,6 @@ class RestServerSettings:
     tls: ssl.SSLContext | None = None
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address or a name. Raises OSError for no address."""
-    found = {str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    return all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found)
-
-
 class RestServer(ThreadingHTTPServer):
     """Listens from its construction on, and answers from `start` to `stop`.
 

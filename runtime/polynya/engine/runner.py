@@ -12,6 +12,7 @@ from polynya.engine.scheduler import POLL_SECONDS, Scheduler, TaskGroup
 from polynya.engine.tasks.capture import capture_unit
 from polynya.engine.tasks.derived import DerivedUnit
 from polynya.engine.tasks.direct import DirectUnit
+from polynya.engine.tasks.query_views import QueryViewUnit
 from polynya.engine.tasks.shared_files import SharedFilesTask
 from polynya.engine.tasks.storage import DeclaredDataset, ExtractsDataset, FolderTask
 from polynya.engine.tasks.streams import LandingTask
@@ -78,6 +79,9 @@ def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:
                 name = dataset.relations.current
                 stage = task.stage_of(dataset.name)
                 work.append(Unit(name, task.name, derived.step, stage=stage))
+            for view in task.query_views:
+                step = QueryViewUnit(context, task, view).step
+                work.append(Unit(task.view_of(view), task.name, step, stage=task.depth))
             continue
         if isinstance(task, DirectTask):
             for dataset in (resolved(task, declared) for declared in task.datasets):

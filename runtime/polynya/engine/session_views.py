@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,23 +10,41 @@ from uuid import uuid4
 
 from polynya.derived.tables import parsed_query
 from polynya.engine.inventory import inventory
+from polynya.engine.query_views import InputMissingError, publish_view
 from polynya.lake.iceberg.layout import create_namespaces
 from polynya.lake.read.catalog_views import create_views
 from polynya.lake.read.inspect import shape
 from polynya.lake.read.registered import reader_of
-from polynya.lake.spark.api import SparkSession
+from polynya.lake.spark.api import Py4JError, PySparkException, SparkSession
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.spark.session import view_catalog
-from polynya.model.errors import OperationError
+from polynya.model.config.derived import DerivedTask
+from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote, quote_path
+
+log = logging.getLogger(__name__)
 
 
 def make_views(spark: SparkSession, project: LoadedProject, statements: str) -> None:
     """Make the views that the statements may name, from the states of their tables."""
-    text = statements.lower()
-    # A statement that lists views or describes schemas names none of them.
-    everything = text.lstrip().startswith(("show", "desc"))
+    text, everything = statements.lower(), _lists(statements)
+    _make_live_views(spark, project, statements)
+    for task in (one for one in project.tasks if isinstance(one, DerivedTask)):
+        for name, query in task.query_views.items():
+            if everything or name.lower() in text:
+                # The views of its inputs first; a flow need not name them.
+                _make_live_views(spark, project, query.text or "SHOW VIEWS")
+                _publish_if_possible(spark, task, name)
+
+
+def _lists(statements: str) -> bool:
+    """Whether statements list views or describe schemas, and so name none of them."""
+    return statements.lower().lstrip().startswith(("show", "desc"))
+
+
+def _make_live_views(spark: SparkSession, project: LoadedProject, statements: str) -> None:
+    text, everything = statements.lower(), _lists(statements)
     for entry in inventory(project, python_catalog(project.target)):
         named = everything or entry.dataset.relations.view.lower() in text
         if entry.table is None or entry.is_ledger or not named:
@@ -35,6 +54,14 @@ def make_views(spark: SparkSession, project: LoadedProject, statements: str) -> 
             schema = quote_path(view_catalog(spark), entry.dataset.relations.schema)
             create_namespaces(spark, (schema,))
             create_views(spark, entry.dataset, current)
+
+
+def _publish_if_possible(spark: SparkSession, task: DerivedTask, name: str) -> None:
+    """Make the view of a query; a statement that needs one that cannot be made says so itself."""
+    try:
+        publish_view(spark, task, name)
+    except (InputMissingError, PolynyaError, PySparkException, Py4JError) as error:
+        log.warning("the view %s: %s", task.view_of(name), error)
 
 
 @contextmanager

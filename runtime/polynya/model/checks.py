@@ -11,6 +11,7 @@ from typing import Final
 from polynya.model.config.catalog import Catalog, unencrypted_host
 from polynya.model.config.connection import is_this_machine
 from polynya.model.config.dataset import ResolvedDataset
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.engines import UNREACHABLE, SparkEngine
 from polynya.model.config.layout import TIMES, PartitionTerm, SortTerm, age_refusal
 from polynya.model.config.mapping import MappedColumn, TimeColumn, reads_elements
@@ -82,7 +83,8 @@ def format_problems(task: StorageTask) -> Iterator[Problem]:
     rules = rules_of(task.landing.format)
     finding = [format_.name for format_ in all_rules() if format_.finds_tables]
     native = not rules.finds_tables
-    if native and not task.datasets:
+    only_views = isinstance(task, DerivedTask) and task.query_views
+    if native and not task.datasets and not only_views:
         yield Problem(
             (),
             MISSING_KEY(

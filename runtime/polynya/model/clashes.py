@@ -18,6 +18,7 @@ from polynya.model.error_catalogue.registered import REGISTERED_IS_OWN
 from polynya.model.error_catalogue.streams import FOLDER_OVERLAPS
 from polynya.model.errors import ConfigError
 from polynya.model.names import shown
+from polynya.model.project_derived import at_its_dataset
 from polynya.model.project_parts import reader_problems, sharing_problems, unread_problem
 
 
@@ -88,8 +89,24 @@ def _table_clashes(
             owner = owners.setdefault(relation, me)
             if owner != me or final.relations.taken.count(relation) > 1:
                 error = TABLE_NAME_TAKEN(relation=relation, owner=owner, other=me)
-                yield Problem(("datasets", index, "name"), error)
+                problem = Problem(("datasets", index, "name"), error)
+                yield at_its_dataset(problem, task) if isinstance(task, DerivedTask) else problem
                 break
+    if isinstance(task, DerivedTask):
+        yield from _view_clashes(task, file, owners)
+
+
+def _view_clashes(
+    task: DerivedTask, file: DocumentFile, owners: dict[str, str]
+) -> Iterator[Problem]:
+    """Yield the views of queries whose name a table or another view has."""
+    for name, query in task.query_views.items():
+        me = f"view `{name}` in {file.shown_as}"
+        relation = task.view_of(name).lower()
+        owner = owners.setdefault(relation, me)
+        if owner != me:
+            error = TABLE_NAME_TAKEN(relation=relation, owner=owner, other=me)
+            yield Problem((*query.path[:2], "name"), error)
 
 
 def _works(loaded: list[tuple[Task | RegisteredTask, DocumentFile]]) -> list[Task]:

@@ -57,7 +57,7 @@ from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.http_checks import api_of
 from polynya.model.mirror_checks import connected_mirror
 from polynya.model.notifications import LoadedNotification, read_notifications
-from polynya.model.project_derived import as_derived, in_order
+from polynya.model.project_derived import as_derived, at_its_dataset, in_order
 from polynya.model.project_inputs import OtherProject, ProjectInputs, without_own_tables
 from polynya.model.project_marts import as_mart, of_mart
 from polynya.model.project_parts import (
@@ -245,6 +245,7 @@ def load_project(
             written_tasks.append((task, file))
     errors[begin:] = sorted(errors[begin:], key=_file_of)
     named |= {name for task, _ in written_tasks if (name := _connection_of(task)) is not None}
+    named |= {project.ask.connection} if project is not None and project.ask is not None else set()
     databases = {name: None if one is None else one.connection for name, one in connections.items()}
     others = [(task, file) for task, file in written_tasks if isinstance(task, RegisteredTask)]
     known = {task.name: task for task, _ in others}
@@ -541,7 +542,9 @@ def _derived(
             made = as_mart(task, readable, defaults)
         else:
             made = as_derived(task, readable, defaults, directory, registered)
-        problems = list(task_problems(made)) if isinstance(made, DerivedTask) else made
+        problems = made if isinstance(made, list) else []
+        if isinstance(made, DerivedTask):
+            problems = [at_its_dataset(problem, made) for problem in task_problems(made)]
         if isinstance(task, DataMart) and isinstance(made, DerivedTask):
             problems = [of_mart(problem, task) for problem in problems]
         errors.extend(located(problems, file.document, file.shown_as))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -127,17 +128,33 @@ def as_derived(
     and `directory` is its folder.
     """
     queries: dict[str, DerivedQuery] = {}
+    views: dict[str, DerivedQuery] = {}
     problems: list[Problem] = []
     for index, dataset in enumerate(task.datasets):
         path = ("datasets", index, "sql" if dataset.flow is None else "flow")
         try:
             query = _query(dataset, directory, path)
-            queries[dataset.name] = query.model_copy(update={"expect": dataset.expect})
+            if dataset.materialize == "view":
+                views[dataset.name] = query
+            else:
+                queries[dataset.name] = query.model_copy(update={"expect": dataset.expect})
         except ConfigError as error:
             problems.append(Problem(path, error))
     if problems:
         return problems
-    return derived_task(task, task.datasets, queries, sources, defaults, registered=registered)
+    tables = [dataset for dataset in task.datasets if dataset.materialize == "table"]
+    made = derived_task(task, tables, queries, sources, defaults, registered=registered)
+    return made.model_copy(update={"query_views": views})
+
+
+def at_its_dataset(problem: Problem, task: DerivedTask) -> Problem:
+    """A problem of a table of a transform, with the path of its dataset among tables and views."""
+    if problem.path[:1] != ("datasets",) or not isinstance(problem.path[1], int):
+        return problem
+    query = task.queries.get(task.datasets[problem.path[1]].name)
+    if query is None or query.path[:1] != ("datasets",):
+        return problem
+    return replace(problem, path=(*query.path[:2], *problem.path[2:]))
 
 
 def derived_task(

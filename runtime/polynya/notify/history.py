@@ -31,7 +31,7 @@ _MAX_BYTES: Final = 2 * 1024 * 1024
 #: Of one object: 5,000 datasets that fail at once are one message, and so many lines here.
 MOST_ENTRIES: Final = 1000
 #: Objects that one page looks at.
-_MOST_OBJECTS: Final = 200
+_MOST_OBJECTS: Final = 50
 _DAY: Final = "%Y%m%d"
 
 _Text: TypeAlias = Annotated[str, Field(max_length=8192)]
@@ -150,7 +150,7 @@ class NotificationHistory:
     ) -> tuple[list[HistoryEntry], str | None]:
         """Entries, the newest first, and the place of the next page; None at the end.
 
-        A page may have fewer than `limit` entries: it looks at 200 objects at most.
+        A page may have fewer than `limit` entries: it looks at 50 objects at most.
         """
         name, _, index = (before or "").partition(":")
         ids = [info.path[len(FOLDER) + 1 :] for info in self._store().list(FOLDER)]

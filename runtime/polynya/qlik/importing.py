@@ -13,6 +13,7 @@ from polynya.qlik.documents import json_document
 from polynya.qlik.landing import landing_task, registered_task, storage_task
 from polynya.qlik.output import identifier
 from polynya.qlik.project import QlikProject, QlikTask, finish, in_order, read_project
+from polynya.qlik.schedules import add_automations
 from polynya.qlik.sources import PROJECT_FILE, QlikFiles, read_source
 from polynya.qlik.transforms import mart_task, transform_task
 from polynya.qlik.translation import Translation
@@ -98,6 +99,7 @@ def _project(files: QlikFiles, made: Translation, database: str | None) -> None:
             task.type, (f"tasks of type {task.type or '(none)'} are not known", "")
         )
         made.lose_task(task.folder, task.where, why, todo)
+    add_automations(project)
     finish(project)
 
 

@@ -9,6 +9,7 @@ from polynya.qlik.columns import column_changes, pattern, rules_of
 from polynya.qlik.documents import QlikValue
 from polynya.qlik.output import From
 from polynya.qlik.project import QlikProject, QlikTask, described
+from polynya.qlik.schedules import own_schedule
 from polynya.qlik.translation import database_type
 
 _EVOLUTION: Final[Mapping[str, str]] = {
@@ -66,7 +67,7 @@ def landing_task(project: QlikProject, task: QlikTask) -> bool:
             todo="write `update_method: reload` with a `schedule` if they are not",
         )  # fmt: skip
     if full_load_only:
-        content |= {"update_method": "reload", "schedule": "30 2 * * *"}
+        content |= {"update_method": "reload", "schedule": own_schedule(task) or "30 2 * * *"}
     content["tables"] = {key: value for key, value in tables.items() if value}
     parallel = task.root.number("settings", "landingAppRuntime", "tableLoadInParallel")
     parallel = parallel or task.root.number(

@@ -85,8 +85,8 @@ SETTINGS: Final[tuple[QlikSetting, ...]] = (
     _S("task", "properties.type", "translated", "`kind`"),
     _S("task", "properties.description", "translated", "a comment"),
     _S("task", "settings.fullLoadOnly", "differs",
-       "`update_method: reload` of a landing task needs a schedule: once a night until you write "
-       "another; tables follow their landing"),
+       "`update_method: reload` of a landing task needs a schedule: once a night unless the export "
+       "has one; tables follow their landing"),
     _S("task", "settings.artifactsLocation.taskSchema", "translated", "`schema`"),
     _S("task", "settings.artifactsLocation.internalSchema", "translated", "`internal_schema`"),
     _S("task", "settings.artifactsLocation.databaseName", "lost", "a target has one catalog"),
@@ -344,6 +344,12 @@ SETTINGS: Final[tuple[QlikSetting, ...]] = (
     _S("dataset", "mappings.*", "lost", "mappings of transforms are not translated",
        "write `sql:`"),
     # schedules, models, flows
+    _S("schedule", "scheduling[].schedulingType", "differs",
+       "with `TIME_BASED`, `schedule` of a capture that loads everything anew, else an automation "
+       "that is off: `polynya run` works on the task as soon as there is something to do",
+       "set `enabled: true`, and leave the task out of other runs"),
+    _S("schedule", "scheduling[].timeBasedScheduling.timezone", "differs", "the clock of it"),
+    _S("schedule", "scheduling[].timeBasedScheduling.schedule[]", "differs", "its rules"),
     _S("schedule", "scheduling[].*", "lost", "tasks run as soon as there is something to do",
        "a landing task with `update_method: reload` has a `schedule`"),
     _S("model", "relationships[].{id,name,shortName,description}", "translated", _IDENTIFIES),

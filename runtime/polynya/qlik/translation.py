@@ -38,6 +38,7 @@ class Translation:
         tasks: the content and the comments of each task file, by the name of the task.
         sources: the place in the export of each task.
         connections: those of each connection file, by the name of the connection.
+        automations: those of each automation file, by the name of the task that it runs.
     """
 
     name: str = "imported"
@@ -45,6 +46,7 @@ class Translation:
     tasks: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = field(default_factory=dict)
     sources: dict[str, tuple[str, str]] = field(default_factory=dict)
     connections: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = field(default_factory=dict)
+    automations: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
 
     def named(self, text: str, where: str, owner: str, *, unique: bool = False) -> str:
@@ -175,6 +177,10 @@ class Translation:
             files[f"tasks/{name}.yml"] = yaml_file(content, *comments)
         for name, (content, comments) in self.connections.items():
             files[f"connections/{name}.yml"] = yaml_file(content, *comments)
+        for name, (content, comments) in self.automations.items():
+            # The check of the project may have refused its task.
+            if name in self.tasks:
+                files[f"automations/{name}.yml"] = yaml_file(content, *comments)
         return files
 
 

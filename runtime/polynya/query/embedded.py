@@ -94,6 +94,12 @@ def stream_here(
         yield from database.batches(query.sql, _schema(query))
 
 
+def columns_here(statement: str, find: Callable[[str], EmbeddedView]) -> dict[str, DataType]:
+    """Names and types of the columns of a statement. Raises as `answer_here`."""
+    query, _ = _parsed(statement, find)
+    return {column.name: column.type for column in query.columns}
+
+
 def _parsed(
     statement: str, find: Callable[[str], EmbeddedView]
 ) -> tuple[Query, list[_RequestedView]]:

@@ -7,13 +7,16 @@ truncates that are pending or kept, come with them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.table import Table
 
 from polynya.formats.values.arrow_types import arrow_type
+from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.shape import Shape
+from polynya.lake.read.inspect import states
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.model.promotion import storage_type
@@ -23,6 +26,7 @@ from polynya.query.stored_rows import RowLimits, StoredRows
 #: What may be looked through for the rows of a record.
 RECORD_LIMITS: Final = RowLimits(rows=50_000_000, file_bytes=2**40, memory_bytes=256 * 2**20)
 _STORED: Final = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES, Partition.RETAINED)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EVENTS: Final = (Partition.CHANGES, Partition.RETAINED)
 #: The header columns of events and versions.
 ROW_HEADERS: Final = (
@@ -83,12 +87,33 @@ def record_rows(
     return _in_order(rows, columns)
 
 
-def truncates(table: Table, limits: RowLimits = RECORD_LIMITS) -> pa.Table:
-    """The truncates that are pending or kept: ROW_HEADERS. Raises as `record_rows`."""
+def truncates(table: Table, limits: RowLimits = RECORD_LIMITS) -> list[dict[str, Any]]:
+    """All truncates, as rows with header columns: pending, kept, and those of the table's state.
+
+    Of the last ones only their place and time are known. Raises as `record_rows`.
+    """
     there = set(table.schema().column_names)
     columns = [name for name in ROW_HEADERS if name in there]
     wanted = {h.OPERATION: pa.array(["T"])}
-    return _in_order(StoredRows(table, limits).matching(columns, _EVENTS, wanted), columns)
+    found: list[dict[str, Any]] = (
+        StoredRows(table, limits).matching(columns, _EVENTS, wanted).to_pylist()
+    )
+    known = {(one[h.CHANGE_IDENTIFIER], one.get(h.SEQUENCE_TAIL) or "") for one in found}
+    applied = states(table)[1].truncates
+    return found + [
+        truncate_row(one) for one in applied if (one.change_identifier, one.tail or "") not in known
+    ]
+
+
+def truncate_row(one: TruncateEvent) -> dict[str, Any]:
+    """A truncate of a table's state as a row of an event that was applied."""
+    return {
+        h.PARTITION: str(Partition.RETAINED),
+        h.CHANGE_IDENTIFIER: one.change_identifier,
+        h.SEQUENCE_TAIL: one.tail,
+        h.OPERATION: "T",
+        h.TIMESTAMP: _EPOCH + timedelta(microseconds=one.micros),
+    }
 
 
 def _in_order(rows: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -16,9 +16,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from polynya.cluster.agent import STATE_FILE
-from polynya.cluster.control.reading import ClusterReading, clusters_at, read_cluster
-from polynya.cluster.control.requests import coordination_store
+from polynya.cluster.control.reading import (
+    AGENT_STATE_FILE,
+    ClusterReading,
+    clusters_at,
+    read_cluster,
+)
 from polynya.cluster.control.status import ClusterStatus, cluster_status
 from polynya.cluster.network.sign_of_life import why_disconnected
 from polynya.model.loader import LoadedProject
@@ -29,8 +32,9 @@ from polynya.store.object_store import ObjectStore
 COORDINATION: Final = "POLYNYA_COORDINATION"
 #: Where an agent that was started in the project folder keeps its state.
 _WORK: Final = Path(".polynya") / "agent"
-#: Seconds for which a reading is shown again.
+#: Seconds for which a reading is shown again, and the names of the clusters, which lists them all.
 _KEPT_SECONDS: Final = 2.0
+_NAMES_SECONDS: Final = 15.0
 #: Nodes renew their leases every 10 s.
 _RENEWED_SECONDS: Final = 12.0
 #: A state of an agent that is older is that of one which does not run.
@@ -64,14 +68,24 @@ class ClusterWatch:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _looks: dict[str, tuple[float, ClusterLook]] = field(default_factory=dict)
+    _names: tuple[float, list[str]] | None = None
     _leases: dict[tuple[str, str], _Lease] = field(default_factory=dict)
 
     def names(self, project: LoadedProject) -> list[str]:
         """The clusters that the project names, and those that ever had a node, in order."""
         tasks = {project.cluster_of(task) for task in project.works}
         named = {name for name in tasks if name is not None} | {project.cluster_name}
+        return sorted(named | set(self._names_at_place(project)))
+
+    def _names_at_place(self, project: LoadedProject) -> list[str]:
         store = self._store(project)
-        return sorted(named | set(clusters_at(store) if store is not None else ()))
+        if store is None:
+            return []
+        with self._lock:
+            now = self.clock.monotonic()
+            if self._names is None or now - self._names[0] >= _NAMES_SECONDS:
+                self._names = now, clusters_at(store)
+            return self._names[1]
 
     def look(self, project: LoadedProject, name: str) -> ClusterLook | None:
         """A cluster by its coordination place, at most two seconds old; None without a place."""
@@ -89,7 +103,7 @@ class ClusterWatch:
     def agent(self) -> Mapping[str, Any] | None:
         """The report of the agent that works in the project folder; None if it does not run."""
         try:
-            report = json.loads((self.root / _WORK / STATE_FILE).read_bytes())
+            report = json.loads((self.root / _WORK / AGENT_STATE_FILE).read_bytes())
             age = (self.clock.now() - datetime.fromisoformat(report["at"])).total_seconds()
             alive = report["state"] != "stopped" and age < _AGENT_SECONDS
         except (OSError, ValueError, KeyError, TypeError):
@@ -98,7 +112,12 @@ class ClusterWatch:
 
     def _store(self, project: LoadedProject) -> ObjectStore | None:
         place = self.environment.get(COORDINATION)
-        return coordination_store(place, project.target.aws) if place else None
+        if not place:
+            return None
+        # Start-up time: it knows the commands of an engine.
+        from polynya.cluster.control.requests import coordination_store
+
+        return coordination_store(place, project.target.aws)
 
     def _look(self, store: ObjectStore, name: str) -> ClusterLook:
         reading, now = read_cluster(store, name), self.clock.now()

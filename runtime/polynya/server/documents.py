@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -37,12 +38,20 @@ _NAME: Final = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]*/)?[A-Za-z0-9_-][A-Za
 _MOST_NAME: Final = 200
 
 
+class DocumentPlace(StrEnum):
+    """Which documents: those of the project folder, or those in force in its bucket."""
+
+    PROJECT = "project"
+    BUCKET = "bucket"
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectDocument:
-    """A document and its version."""
+    """A document and its version; `stored` is that of its object in a bucket."""
 
     path: str
     content: bytes
+    stored: str | None = None
 
     @property
     def etag(self) -> str:
@@ -145,8 +154,8 @@ class ProjectDocuments:
         if write:
             if change.errors:
                 raise ConfigErrors(change.errors)
-            for path, (_, content) in changes.items():
-                self._write(path, content)
+            for path, (before, content) in changes.items():
+                self._write(path, before, content)
         return change
 
     def _checked(self, changes: _Changes) -> DocumentChange:
@@ -173,7 +182,9 @@ class ProjectDocuments:
             after = new if len(changes) == 1 else None
         return DocumentChange(after, "".join(diffs), errors)
 
-    def _write(self, path: str, content: bytes | None) -> None:
+    def _write(self, path: str, before: ProjectDocument | None, content: bytes | None) -> None:
+        """Write a document, or remove it, that was `before` when its change was checked."""
+        del before  # The lock holds others of this server off, and no file has a version.
         place = self._root / path
         if not place.resolve().is_relative_to(self._root.resolve()):
             raise DOCUMENT_PATH_REFUSED(path=shown(path))

@@ -7,7 +7,8 @@ automations, and the commits of tables, which also tell what agents and commands
 from __future__ import annotations
 
 import socket
-from collections import defaultdict
+import threading
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -100,53 +101,76 @@ class OperationEvents:
 
 
 class OperationReader:
-    """Reads the output of operations; what has ended is read once."""
+    """Reads the output of operations: each line once, while it is among the last that were read."""
 
     def __init__(self, manager: OperationManager) -> None:
         self._manager = manager
-        self._ended: dict[str, OperationEvents] = {}
+        self._tails: dict[str, _Tail] = {}
+        self._ends: dict[str, datetime] = {}
+        self._lock = threading.Lock()
 
     def reads(self, manager: OperationManager) -> bool:
         """Whether it reads the operations of this manager."""
         return manager is self._manager
 
+    def views(self, since: datetime) -> Iterator[OperationView]:
+        """The operations that had not ended before a moment, the newest first."""
+        for name in self._manager.ids():
+            ended = self._ends.get(name)
+            if ended is not None and ended < since:
+                continue
+            view = self._manager.view(name)
+            if view is None:
+                continue
+            if view.result is not None:
+                ended = self._ends[name] = datetime.fromisoformat(view.result.ended)
+            if ended is None or ended >= since:
+                yield view
+
     def read(self, view: OperationView, task_of: Callable[[str], str | None]) -> OperationEvents:
-        """The events of an operation. `task_of` gives the task of a subject."""
+        """The events of an operation so far. `task_of` gives the task of a subject."""
         name = view.request.id
-        if name in self._ended:
-            return self._ended[name]
-        found = operation_events(view, self._lines(name), task_of)
-        if view.result is not None:
-            self._ended[name] = found
-            while len(self._ended) > _KEPT:
-                del self._ended[next(iter(self._ended))]
-        return found
+        with self._lock:
+            tail = self._tails.pop(name, None) or _Tail(
+                datetime.fromisoformat(view.request.created)
+            )
+            folder = self._manager.folder(name)
+            while piece := list(folder.lines(tail.place)):
+                tail.take(name, (line for _, line in piece), task_of)
+                tail.place = piece[-1][0]
+            # The last that was read is the last that is forgotten.
+            self._tails[name] = tail
+            while len(self._tails) > _KEPT:
+                del self._tails[next(iter(self._tails))]
+            return OperationEvents(tuple(tail.events), tail.error)
 
-    def _lines(self, name: str) -> Iterator[Mapping[str, Any]]:
-        folder, place = self._manager.folder(name), 0
-        while piece := list(folder.lines(place)):
-            yield from (found for _, found in piece)
-            place = piece[-1][0]
 
+@dataclass(slots=True)
+class _Tail:
+    """How far an output was read, in bytes and lines, and what it said; errors tell no time."""
 
-def operation_events(
-    view: OperationView,
-    lines: Iterable[Mapping[str, Any]],
-    task_of: Callable[[str], str | None],
-) -> OperationEvents:
-    """The events in the output of an operation; errors have the time of the line before them."""
-    at = datetime.fromisoformat(view.request.created)
-    events: list[RunEvent] = []
-    error = None
-    for number, one in enumerate(lines):
-        kind = str(one.get("type", ""))
-        at = _moment(one.get("at")) or at
-        if kind == "error":
-            error = RunError(str(one.get("code")), str(one.get("message")), one.get("fix"))
-        elif kind not in _event_types() or kind in _PROGRESS:
-            continue
-        events.append(_event(f"{view.request.id}:{number:06d}", at, one, task_of))
-    return OperationEvents(tuple(events[-MOST_EVENTS:]), error)
+    at: datetime
+    place: int = 0
+    number: int = 0
+    events: deque[RunEvent] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
+    error: RunError | None = None
+
+    def take(
+        self,
+        name: str,
+        lines: Iterable[Mapping[str, Any]],
+        task_of: Callable[[str], str | None],
+    ) -> None:
+        """Take further lines of the operation of this name."""
+        for one in lines:
+            self.number += 1
+            kind = str(one.get("type", ""))
+            self.at = _moment(one.get("at")) or self.at
+            if kind == "error":
+                self.error = RunError(str(one.get("code")), str(one.get("message")), one.get("fix"))
+            elif kind not in _event_types() or kind in _PROGRESS:
+                continue
+            self.events.append(_event(f"{name}:{self.number:06d}", self.at, one, task_of))
 
 
 def _event(
@@ -400,15 +424,26 @@ def _process_run(name: str, parts: Sequence[tuple[DatasetOverview, OwnerSteps, b
     )
 
 
+def commit_level(one: TableCommit) -> EventLevel:
+    """How much the event of a commit matters."""
+    if one.rows.get("quarantined"):
+        return "caution"
+    return "detail" if one.step == "takeover" else "note"
+
+
+def commit_type(one: TableCommit) -> str:
+    """The type of the event of a commit."""
+    return f"table.{one.step or 'changed'}"
+
+
 def commit_event(dataset: DatasetOverview, one: TableCommit) -> RunEvent:
     """A commit as an event."""
-    rejected = one.rows.get("quarantined", 0)
     said = ", ".join(in_words(one)) or counted(one.files.get("added-data-files", 0), "new file")
     return RunEvent(
         at=one.at,
         id=f"{dataset.name}:{one.snapshot}",
-        type=f"table.{one.step or 'changed'}",
-        level="caution" if rejected else "detail" if one.step == "takeover" else "note",
+        type=commit_type(one),
+        level=commit_level(one),
         text=line(one.step or "changed", dataset.name, said),
         subject=dataset.name,
         task=dataset.task,

@@ -6,19 +6,22 @@ import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from polynya.engine.served_catalog import ServedCatalog
 from polynya.model.loader import LoadedProject, load_project
 from polynya.server.clusters import ClusterWatch
-from polynya.server.documents import ProjectDocuments
+from polynya.server.documents import DocumentPlace, ProjectDocuments
 from polynya.server.overview import Overview, OverviewKeeper
 from polynya.server.running_queries import RunningQueries
 from polynya.server.sources import SourceWatch
 from polynya.store.clock import Clock
 from polynya.store.configuration import FolderSource
+
+if TYPE_CHECKING:
+    from polynya.engine.served_catalog import ServedCatalog
 
 
 @dataclass
@@ -31,6 +34,8 @@ class ServerState:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     #: With the identity of the files that it is of.
     _catalog: tuple[str, ServedCatalog] | None = None
+    #: With the place and the access that it is of.
+    _bucket: tuple[object, ProjectDocuments] | None = None
 
     @classmethod
     def of(cls, request: Request) -> ServerState:
@@ -78,6 +83,9 @@ class ServerState:
     @property
     def catalog(self) -> ServedCatalog:
         """The catalog for other engines, of the project as its files are now."""
+        # Start-up time: DuckDB and sqlglot.
+        from polynya.engine.served_catalog import ServedCatalog
+
         identity = FolderSource(self.root).read().identity
         with self._lock:
             if self._catalog is None or self._catalog[0] != identity:
@@ -88,6 +96,21 @@ class ServerState:
     def queries(self) -> RunningQueries:
         """The queries that run."""
         return RunningQueries(self.clock)
+
+    def documents_at(self, place: DocumentPlace) -> ProjectDocuments:
+        """The documents of the project folder, or those in force in the configuration bucket."""
+        if place is DocumentPlace.PROJECT:
+            return self.documents
+        # Start-up time: the bucket of most projects is edited elsewhere.
+        from polynya.server.bucket_documents import BucketDocuments
+
+        project = self.project()
+        where = project.target.config, project.target.aws
+        with self._lock:
+            # It knows what it has read, so that a request fetches only what has changed.
+            if self._bucket is None or self._bucket[0] != where:
+                self._bucket = where, BucketDocuments.of(project, self.target)
+            return self._bucket[1]
 
     @cached_property
     def documents(self) -> ProjectDocuments:

@@ -29,6 +29,7 @@ from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
 from polynya.model.names import shown
 from polynya.model.notifications import NOTIFICATION_FOLDER, written_channel_secrets
+from polynya.model.project_inputs import PROJECT_FOLDER
 from polynya.model.project_parts import (
     CONNECTION_FOLDER,
     entry,
@@ -62,6 +63,11 @@ _OF_TASKS: Final[tuple[Callable[[Node], Iterator[Problem]], ...]] = (
 )
 
 
+def _is_binding(path: str) -> bool:
+    """Whether a file holds the bindings of the project, or of one that it reads."""
+    return f"/{path}".rpartition("/")[0].endswith(f"/{BINDINGS_FOLDER}")
+
+
 def export(project: Path, file: Path) -> list[str]:
     """Write the archive of a project; return the names of its files.
 
@@ -73,7 +79,7 @@ def export(project: Path, file: Path) -> list[str]:
     files = {
         path: content
         for path, content in FolderSource(project).read().files.items()
-        if not path.startswith(f"{BINDINGS_FOLDER}/")
+        if not _is_binding(path)
     }
     if errors := [error for path, one in files.items() for error in secrets_in(path, one)]:
         raise ConfigErrors(errors)
@@ -113,6 +119,9 @@ def secrets_in(path: str, content: bytes) -> list[ConfigError]:
 
 
 def _written_in(path: str, document: Node) -> Iterator[Problem]:
+    while path.startswith(f"{PROJECT_FOLDER}/"):
+        # A file of another project, as that project calls it.
+        path = path.split("/", 2)[2]
     folder = path.rpartition("/")[0]
     if path in PROJECT_FILES:
         yield from written_secrets(document)
@@ -183,7 +192,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo, where: str) -> b
     name = member.name
     if member.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or member.issparse():
         raise _refused(f"{shown(name)} is not a plain file", where)
-    if not is_project_file(name) or name.startswith(f"{BINDINGS_FOLDER}/"):
+    if not is_project_file(name) or _is_binding(name):
         raise _refused(f"{shown(name)} is not a file of a project", where)
     if member.size > MAX_FILE_BYTES:
         raise _refused(f"{shown(name)} is larger than {MAX_FILE_BYTES} bytes", where)

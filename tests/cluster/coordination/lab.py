@@ -118,6 +118,7 @@ class Node:
             wanted=self.wanted,
             working=frozenset(self.jobs),
             draining=self.draining,
+            leaving="Spot interruption notice" if self.draining else "",
             fenced=fenced,
             loads=self.loads,
         )

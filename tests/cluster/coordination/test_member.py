@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from polynya.cluster.control.reading import read_cluster
 from polynya.cluster.coordination.documents import DrainRequest, Freeze, MoveRequest
 from polynya.cluster.coordination.store import drain_path, move_path
 from polynya.model.errors import ConflictError
@@ -116,6 +117,9 @@ def test_a_node_that_drains_leaves_at_once_and_nobody_waits_for_its_lease() -> N
     assert leaver.member_state is not None
     assert leaver.member_state.left
     assert not leaver.jobs
+    leases = read_cluster(lab.store, CLUSTER).leases.values()
+    left = {one.node: one.leaving for one in leases if one.state == "gone"}
+    assert left == {leaver.name: "Spot interruption notice"}
     lab.kill(leaver)
     assert lab.settled()
 

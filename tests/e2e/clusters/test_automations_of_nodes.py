@@ -15,6 +15,7 @@ from tests.e2e.clusters.test_two_clusters import TASK, awaited, rows
 from tests.projects import PROJECT, write_project
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+NEAR = TASK.replace("NAME", "near").replace("mode: append_only", "keys: [id], sequence_by: [n]")
 CHECKS = """apiVersion: polynya/v1
 kind: automation
 name: checks
@@ -28,10 +29,10 @@ actions:
 
 def test_a_leader_carries_out_automations_and_the_next_one_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "shop"
-    write_project(folder, project=f"{PROJECT}cluster: main\n", near=TASK.replace("NAME", "near"))
+    write_project(folder, project=f"{PROJECT}cluster: main\n", near=NEAR)
     for path, text in {
         "automations/checks.yml": CHECKS,
-        "landing/near/1.json": '{"id": 1}',
+        "landing/near/1.json": '{"id": 1, "n": 1}',
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
@@ -48,7 +49,10 @@ def test_a_leader_carries_out_automations_and_the_next_one_goes_on(tmp_path: Pat
     options += ["--cluster", "main"]
     with running_agent(tmp_path, *options, "--work", str(tmp_path / "w1"), node="n1") as first:
         awaited(lambda: rows(folder, "near") == [1], first)
-        awaited(lambda: bool(ended()), first)
+        try:
+            awaited(lambda: bool(ended()), first)
+        except AssertionError:
+            raise AssertionError([*store.runs("checks")]) from None
         run = ended()[0]
         told = [line for line in first.said() if line["type"] == "automation.ended"]
         os.killpg(first.process.pid, signal.SIGKILL)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from polynya.engine.commands.record import record_entries
+from polynya.lake.fold.fold import TruncateEvent
 from polynya.model import headers as h
+from polynya.query.record_rows import truncate_row
+from tests.oracle.fold import DELETE, TRUNCATE, UPSERT, Event, fold
 from tests.server.tables import at, current, event, kept, prior
 
 
@@ -146,3 +155,105 @@ def test_a_dataset_that_appends_keeps_each_row() -> None:
     )
 
     assert [(one.valid_to, one.visible_to) for one in entries] == [(None, None)] * len(entries)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[str, int, int, dict[str, str], frozenset[str]]]:
+    """Events of one record, and truncates: operation, time, arrival, values, columns not sent."""
+    size = draw(st.integers(1, 7))
+    arrivals = draw(st.permutations(range(size)))
+    made = []
+    for arrival in arrivals:
+        operation = draw(st.sampled_from("UUUDT"))
+        values = {name: draw(st.sampled_from("abc")) for name in "vw"}
+        unsent = draw(st.sets(st.sampled_from("vw"), max_size=2)) if operation == "U" else ()
+        made.append((operation, draw(st.integers(0, 9)), arrival, values, frozenset(unsent)))
+    return made
+
+
+@given(histories())
+def test_pending_events_become_the_versions_of_the_reference_fold(history: list[Any]) -> None:
+    folded, rows, cleared = [], [], []
+    for number, (operation, time, arrival, values, unsent) in enumerate(history, 1):
+        kind = {"U": UPSERT, "D": DELETE, "T": TRUNCATE}[operation]
+        key = () if operation == "T" else (7,)
+        sent = {"id": 7, **values} if operation == "U" else {}
+        folded.append(Event(key, number, kind, sent, at(time), unsent=unsent))
+        row = event(str(number), operation, time, 100 + arrival, id=7)
+        if operation == "T":
+            cleared.append(row)
+            continue
+        known = {name: None if name in unsent else value for name, value in values.items()}
+        rows.append({**row, **known, h.UNSENT: json.dumps(sorted(unsent))})
+
+    entries = record_entries(rows, cleared)
+
+    versions = fold(folded).versions.get((7,), ()) if rows else ()
+    assert [(one.is_gone, one.valid_from, one.valid_to) for one in entries] == [
+        (one.deleted, one.from_ts, one.to_ts) for one in versions
+    ]
+    assert [shown(one) for one in entries if not one.is_gone] == [
+        shown(one) for one in versions if not one.deleted
+    ]
+    for moment in range(len(history)):
+        there = [one for one, known in zip(folded, history, strict=True) if known[2] <= moment]
+        now = fold(there).current().get((7,)) if there else None
+        visible = [
+            one
+            for one in entries
+            if one.visible_from is not None
+            and one.visible_from <= at(100 + moment)
+            and (one.visible_to is None or at(100 + moment) < one.visible_to)
+            and not one.is_gone
+        ]
+        assert [one.sequence for one in visible] == ([] if now is None else [str(now.sequence)])
+
+
+@given(histories(), st.integers(0, 7))
+def test_late_and_later_events_over_stored_versions_do_too(history: list[Any], known: int) -> None:
+    """The events that had arrived by then were applied, and the others are pending."""
+    whole, applied, rows, cleared = [], [], [], []
+    for number, (operation, time, arrival, values, unsent) in enumerate(history, 1):
+        kind = {"U": UPSERT, "D": DELETE, "T": TRUNCATE}[operation]
+        key = () if operation == "T" else (7,)
+        sent = {"id": 7, **values} if operation == "U" else {}
+        whole.append(Event(key, number, kind, sent, at(time), unsent=unsent))
+        if arrival < known:
+            applied.append(whole[-1])
+            if operation == "T":
+                micros = round(at(time).timestamp() * 1e6)
+                cleared.append(truncate_row(TruncateEvent(str(number), None, micros)))
+            continue
+        row = event(str(number), operation, time, 100 + arrival, id=7)
+        if operation == "T":
+            cleared.append(row)
+            continue
+        carried = {name: None if name in unsent else value for name, value in values.items()}
+        rows.append({**row, **carried, h.UNSENT: json.dumps(sorted(unsent))})
+    stored = fold(applied).versions.get((7,), ()) if applied else ()
+    unsent_of = {number: one[4] for number, one in enumerate(history, 1)}
+    for one in stored:
+        last = one is stored[-1] and not one.deleted
+        place, times = str(one.sequence), (one.from_ts, one.to_ts)
+        base = current(place, one.op, 0, 50) if last else prior(place, one.op, (0, 0), (50, 50))
+        marks = {h.FROM_TIMESTAMP: times[0], h.TO_TIMESTAMP: times[1]}
+        if one.by_truncate:
+            marks[h.SOURCE_POSITION] = "truncate"
+        else:
+            marks[h.UNSENT] = json.dumps(sorted(unsent_of[one.sequence]))
+        rows.append({**base, **marks, "id": 7, **{n: one.values.get(n) for n in "vw"}})
+
+    entries = record_entries(rows, cleared)
+
+    versions = fold(whole).versions.get((7,), ()) if any(one.key for one in whole) else ()
+    assert [(one.is_gone, one.valid_from, one.valid_to) for one in entries] == [
+        (one.deleted, one.from_ts, one.to_ts) for one in versions
+    ]
+    assert [shown(one) for one in entries if not one.is_gone] == [
+        shown(one) for one in versions if not one.deleted
+    ]
+
+
+def shown(one: Any) -> dict[str, Any]:
+    """The values of an entry or a version."""
+    return {name: one.values.get(name) for name in "vw"}

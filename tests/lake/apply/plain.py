@@ -88,7 +88,8 @@ def _contents(run: ApplyRun, outcome: ApplyOutcome) -> tuple[DataFrame, list[Par
         rows = rows.unionByName(_retained_without(run, keeping.remove))
     if fresh is None:
         return rows, partitions
-    rows = rows.unionByName(fresh.rejected)
+    if fresh.rejected is not None:
+        rows = rows.unionByName(fresh.rejected)
     if fresh.consumed:
         partitions.append(Partition.RELOAD)
     if fresh.replayed is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
@@ -32,11 +32,16 @@ class Metrics:
     def __init__(self, *, agents_late: int = 0) -> None:
         self._late = {**_LATE, "Polynya": agents_late}
         self._values: dict[_Key, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self._latest = max(self._late.values())
+        # Alarms ask for the same minutes again and again.
+        self._puts: Counter[int] = Counter()
+        self._known: dict[tuple[int, ...], Value] = {}
 
     def put(
         self, namespace: str, name: str, dimensions: Mapping[str, str], minute: int, value: float
     ) -> None:
         self._values[namespace, name, frozenset(dimensions.items())][minute].append(value)
+        self._puts[minute] += 1
 
     def take(self, line: Mapping[str, Any]) -> None:
         """Make metrics of a line in the embedded metric format, as CloudWatch Logs does."""
@@ -60,6 +65,12 @@ class Metrics:
 
     def math(self, queries: Sequence[Mapping[str, Any]], minute: int, now: int) -> Value:
         """What the metric math of an alarm or a policy comes to in a minute, as known now."""
+        asked = (id(queries), minute, self._puts[minute], min(now - minute, self._latest))
+        if asked not in self._known:
+            self._known[asked] = self._math(queries, minute, now)
+        return self._known[asked]
+
+    def _math(self, queries: Sequence[Mapping[str, Any]], minute: int, now: int) -> Value:
         by_id = {query["Id"]: query for query in queries}
         (returned,) = [query for query in queries if query.get("ReturnData", True)]
 

@@ -29,6 +29,9 @@ from polynya.cluster.unit import JobKey
 from polynya.model.errors import PolynyaError
 from polynya.store.object_store import ObjectStore
 
+#: The report of an agent, in its working folder.
+AGENT_STATE_FILE: Final = "state.json"
+
 D = TypeVar("D", bound=Document)
 T = TypeVar("T")
 

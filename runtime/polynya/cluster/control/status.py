@@ -212,11 +212,12 @@ def _node_reason(reading: ClusterReading, lease: NodeLease, state: ShownNodeStat
     request = reading.drains.get(lease.node)
     if state == "silent":
         return "its lease is not renewed: other nodes take its units"
+    why = f": {lease.leaving}" if lease.leaving else ""
     if state == "draining":
-        return "it hands over its units before it stops"
+        return f"it hands over its units before it stops{why}"
     if state == "ready" and request is not None:
         return f"drained by {by_whom(request)}"
-    return "it has left" if state == "gone" else ""
+    return f"it has left{why}" if state == "gone" else ""
 
 
 def _units(reading: ClusterReading, alive: Collection[str]) -> list[UnitStatus]:

@@ -22,7 +22,9 @@ MAX_DOCUMENT_BYTES: Final = 16_000_000
 VERSION: Final = 1
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=1024)]
-Text: TypeAlias = Annotated[str, Field(max_length=4096)]
+#: Characters of a text.
+MAX_TEXT: Final = 4096
+Text: TypeAlias = Annotated[str, Field(max_length=MAX_TEXT)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 NodeState: TypeAlias = Literal["ready", "draining", "gone"]
 
@@ -49,6 +51,8 @@ class NodeLease(Document):
         since: when it came into its state.
         version: of Polynya.
         renewed_at: the clock of the node when it renewed the lease, for display; no node uses it.
+        machine: the type of its instance, likewise; empty outside of EC2.
+        leaving: why it drains or has left, likewise, such as the notice of a Spot interruption.
     """
 
     node: Name
@@ -59,6 +63,8 @@ class NodeLease(Document):
     since: datetime
     version: Text = ""
     renewed_at: datetime | None = None
+    machine: Text = ""
+    leaving: Text = ""
 
 
 class LeaderLease(Document):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from polynya.cluster.coordination.documents import LeaderLease, NodeLease, NodeState
+from polynya.cluster.coordination.documents import MAX_TEXT, LeaderLease, NodeLease, NodeState
 from polynya.cluster.coordination.member_state import CoordinationPace, NodeIdentity, Together
 from polynya.cluster.coordination.store import (
     BATCH,
@@ -337,6 +337,7 @@ class NodeSession:
             since=self._clock.now(),
             version=self._me.version,
             renewed_at=self._clock.now(),
+            machine=self._me.machine,
         )
         attempt, sent = self.incarnation, self._clock.monotonic()
         self.attempts.add(attempt)
@@ -345,8 +346,10 @@ class NodeSession:
             self.incarnation = attempt
             self._renewed("ready", sent)
 
-    def keep(self, state: NodeState) -> None:
+    def keep(self, state: NodeState, leaving: str = "") -> None:
         """Renew the lease when that is due or it has to say something else.
+
+        `leaving` is why the node drains or leaves; what the lease says of it already stays.
 
         Raises:
             ConflictError: another process marked it gone (POLYNYA-AGT-011).
@@ -369,7 +372,8 @@ class NodeSession:
             return
         now = self._clock.now()
         since = lease.since if lease.state == state else now
-        update = {"state": state, "since": since, "renewed_at": now}
+        why = lease.leaving or leaving[:MAX_TEXT]
+        update = {"state": state, "since": since, "renewed_at": now, "leaving": why}
         renewed = lease.model_copy(update=update)
         self._leaving = self._leaving or state == "gone"
         sent = self._clock.monotonic()

@@ -316,7 +316,8 @@ class Member:
                 self._turn.troubles.append(
                     f"{NODE_REPLACED.code}: {process} runs with the id of this node, too"
                 )
-        session.keep("draining" if self._turn.facts.draining else "ready")
+        facts = self._turn.facts
+        session.keep("draining" if facts.draining else "ready", facts.leaving)
         for process in late:
             session.mark_gone(process)
 

@@ -34,12 +34,16 @@ def one_by_one(calls: Sequence[Callable[[], T]], /) -> list[T]:
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """This node. `capacity`: how much work it can do next to others, such as its processors."""
+    """This node. `capacity`: how much work it can do next to others, such as its processors.
+
+    `machine` is the type of its instance, "" outside of EC2.
+    """
 
     node: str
     on_demand: bool = False
     capacity: float = 1.0
     version: str = ""
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class NodeFacts:
             None while there is no configuration: then the node is not a member yet.
         working: units whose jobs run, also those that were told to stop.
         draining: the node must end; this never changes back.
+        leaving: why it must, for people.
         loads: measured load of units; of others it is their mean.
         heavy: units that cost much to move.
         fenced: units whose run ended since the last turn because their table belongs to another
@@ -94,6 +99,7 @@ class NodeFacts:
     wanted: frozenset[JobKey] | None
     working: frozenset[JobKey] = frozenset()
     draining: bool = False
+    leaving: str = ""
     loads: Mapping[JobKey, float] = field(default_factory=dict)
     heavy: frozenset[JobKey] = frozenset()
     fenced: Mapping[JobKey, int] = field(default_factory=dict)

@@ -27,7 +27,6 @@ from polynya.capture.source import (
     open_database,
 )
 from polynya.capture.wire import RequestFolder
-from polynya.capture.worker.extraction import growing_column
 from polynya.engine.due import due_of_capture
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.tasks.capture_process import CaptureSecrets, access_of, access_to, growing_of
@@ -207,6 +206,9 @@ def extraction_of(
     settings = growing_of(task)
     if not settings:
         return None
+    # Start-up time: what a capture writes with.
+    from polynya.capture.worker.extraction import growing_column
+
     try:
         return growing_column(task.name, table, settings)
     except OperationError as error:

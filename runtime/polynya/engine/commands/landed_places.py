@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
 
-from polynya.engine.commands.preview_records import PreviewReader
 from polynya.engine.ledger import ledger_dataset
 from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
@@ -124,6 +123,9 @@ class LandingSearch:
         landed = list(islice(self.landing.list(task.landing.path), _MOST_LISTED + 1))
         if len(landed) > _MOST_LISTED:
             return LandedPlaces(why=f"more than {_MOST_LISTED:,} objects landed")
+        # Start-up time of the server: it knows how a task copies.
+        from polynya.engine.commands.preview_records import PreviewReader
+
         reader = PreviewReader(self.landing, self.catalog, BatchLimits(), lambda *_: True)
         table = replace(reader.preview_table(dataset).table, done={})
         candidates = _candidates(task, dataset, landed, events)

@@ -28,6 +28,7 @@ from polynya.lake.table.state import CopyState
 from polynya.model.config.dataset import ResolvedDataset, recorded, shown_before
 from polynya.model.config.derived import DerivedTask, ForeignTask
 from polynya.model.config.mirror import ConnectedMirror
+from polynya.model.config.settings import Dataset
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.documents.problems import suggest
@@ -212,7 +213,15 @@ def _read(
                 _types_then(entry.table, snapshots),
             )
         )
-    return read
+    return [*read, *_read_views(project)]
+
+
+def _read_views(project: LoadedProject) -> Iterator[_TableRead]:
+    """The views of queries: nothing of them is stored."""
+    for task in project.tasks:
+        for name in task.query_views if isinstance(task, DerivedTask) else ():
+            facts = ColumnFacts(resolved(task, Dataset(name=name, mode="append_only")))
+            yield _TableRead(task, facts, facts)
 
 
 def _types_then(table: Table, snapshots: set[int]) -> dict[str, str]:

@@ -107,10 +107,11 @@ def record_entries(
         entries.append(_entry(list(same)))
     if appends:
         return [replace(one, valid_from=None, visible_from=one.arrived) for one in entries]
+    # First: also a truncate that finds nothing by now may have hidden the record for a while.
+    entries = _with_visibility(entries)
     entries = _without_idle_truncates(entries)
     entries = _with_validity(entries)
-    entries = _with_values(entries)
-    return _with_visibility(entries)
+    return _with_values(entries)
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -180,7 +181,8 @@ def _without_idle_truncates(entries: Sequence[RecordEntry]) -> list[RecordEntry]
     """The entries without truncates that found no record to delete."""
     kept: list[RecordEntry] = []
     for one in entries:
-        if one.operation != "T" or (kept and not kept[-1].is_gone):
+        found_none = kept[-1].is_gone if kept else one.operation == "T"
+        if one.kind != "truncate" or not found_none:
             kept.append(one)
     return kept
 
@@ -189,17 +191,23 @@ def _with_validity(entries: Sequence[RecordEntry]) -> list[RecordEntry]:
     """The entries with the intervals that the next apply leaves."""
     made: list[RecordEntry] = []
     before: datetime | None = None
+    # Of stored versions only those end elsewhere that something pending comes before or after.
+    pending = [number for number, one in enumerate(entries) if one.pending]
+    first = pending[0] - 1 if pending else len(entries)
+    is_moved = [number >= first for number in range(len(entries))]
     for one in entries:
         begin = one.valid_from or one.source_time
-        if begin is not None and before is not None and one.valid_from is None:
+        if begin is not None and before is not None:
             begin = max(begin, before)
         made.append(replace(one, valid_from=begin))
         before = begin or before
     return [
         replace(one, valid_to=following.valid_from)
-        if following is not None and (one.valid_to is None or following.pending)
+        if following is not None and (one.valid_to is None or is_moved[number])
         else one
-        for one, following in zip(made, [*made[1:], None][: len(made)], strict=True)
+        for number, (one, following) in enumerate(
+            zip(made, [*made[1:], None][: len(made)], strict=True)
+        )
     ]
 
 
@@ -207,13 +215,16 @@ def _with_values(entries: Sequence[RecordEntry]) -> list[RecordEntry]:
     """The entries with values that were not sent, and the columns that each one changed."""
     made: list[RecordEntry] = []
     values: dict[str, Any] = {}
+    follows_pending = False
     for one in entries:
         if one.is_gone:
+            follows_pending = follows_pending or one.pending
             made.append(one)
             values = {}
             continue
         own = dict(one.values)
-        if one.pending:
+        follows_pending = follows_pending or one.pending
+        if follows_pending:
             own |= {name: values.get(name) for name in one.unsent}
         changed = tuple(
             name for name, value in own.items() if not values or values.get(name) != value

@@ -167,7 +167,7 @@ class WhyFollower:
         values = {name: _array([value], shape.columns[name]) for name, value in key.items()}
         try:
             rows = record_rows(entry.table, shape, values).to_pylist()
-            cleared = [] if shape.append_only else truncates(entry.table).to_pylist()
+            cleared = [] if shape.append_only else truncates(entry.table)
         except NotEmbeddedError as error:
             return None, str(error)
         entries = record_entries(rows, cleared, appends=shape.append_only)

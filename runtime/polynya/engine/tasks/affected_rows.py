@@ -8,7 +8,7 @@ that this one reads.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 from uuid import uuid4
@@ -16,11 +16,12 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.derived.affected import affected_keys_sql, map_keys, restrictable_inputs
+from polynya.derived.affected import affected_keys_sql, restrictable_inputs
 from polynya.derived.plans import IncrementalPlan, TotalPart, TotalsPlan
 from polynya.derived.tables import NarrowedText, ParsedQuery
 from polynya.derived.totals import UnknownTotalError, merged
-from polynya.lake.copy.recompute import AffectedKeys
+from polynya.engine.tasks.few_inputs import FewInputRows
+from polynya.lake.copy.affected import AffectedKeys
 from polynya.lake.errors import machine_error
 from polynya.lake.spark.api import (
     DataFrame,
@@ -38,6 +39,25 @@ log = logging.getLogger(__name__)
 MOST_KEYS: Final = 2_000_000
 #: Up to so many keys every task gets all of them, so that rows are found without a shuffle.
 _MOST_BROADCAST: Final = 1_000_000
+
+
+class InputViews(Mapping[str, str]):
+    """The quoted view of each input, by its name in the query: each is made when it is needed."""
+
+    def __init__(self, views: TemporaryViews, relations: Mapping[str, str | DataFrame]) -> None:
+        self._views, self._relations = views, relations
+        self._made: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._made:
+            self._made[name] = self._views.of(self._relations[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._relations)
+
+    def __len__(self) -> int:
+        return len(self._relations)
 
 
 class TemporaryViews:
@@ -63,13 +83,16 @@ class TemporaryViews:
         return quote(name)
 
     def of_keys(self, keys: pa.Table) -> AffectedKeys:
-        """The same of keys."""
-        frame = self.spark.createDataFrame(keys, schema=spark_schema(keys.schema))
-        view = self.of(functions.broadcast(frame) if keys.num_rows <= _MOST_BROADCAST else frame)
+        """The same of keys; they go to Spark once a query names them."""
         ranges = {name: _range(keys.column(name)) for name in keys.column_names}
         known = {name: condition for name, condition in ranges.items() if condition is not None}
         nullable = (name for name in keys.column_names if keys.column(name).null_count)
-        return AffectedKeys(view, tuple(keys.column_names), known, frozenset(nullable))
+        columns = tuple(keys.column_names)
+        return AffectedKeys(columns, lambda: self._of_keys(keys), keys, known, frozenset(nullable))
+
+    def _of_keys(self, keys: pa.Table) -> str:
+        frame = self.spark.createDataFrame(keys, schema=spark_schema(keys.schema))
+        return self.of(functions.broadcast(frame) if keys.num_rows <= _MOST_BROADCAST else frame)
 
 
 def _range(column: pa.ChunkedArray) -> str | None:
@@ -86,14 +109,19 @@ def _range(column: pa.ChunkedArray) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class InputStates:
-    """An input of a step: quoted views of its rows before and now, and the keys that changed.
+    """The inputs of a step: their views before and now, and the keys that changed of each.
 
     `changed` has the columns of the key; the rows of other keys are the same in both states.
     """
 
-    before: str
-    now: str
-    changed: pa.Table
+    before: Mapping[str, str]
+    now: Mapping[str, str]
+    changed: Mapping[str, pa.Table]
+
+    def state_before(self, name: str) -> str:
+        """The view of an input before: that of now where nothing changed."""
+        known = self.changed[name].num_rows and name in self.before
+        return self.before[name] if known else self.now[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +129,29 @@ class RestrictedStep:
     """What one step computes, and how: all rows, or those of the `affected` keys.
 
     `text` is SQL over views of the inputs; None: no key is affected. `share` is that of the rows of
-    the inputs that changed. `how` is for people.
+    the inputs that changed. `how` is for people. `by_spark` says why Spark finds the keys or the
+    rows; None: they were found in memory.
     """
 
     text: str | None
     how: str
     affected: AffectedKeys | None = None
     share: float = 0.0
+    by_spark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AffectedRows:
-    """The affected keys of a step: the columns `plan.columns`."""
+    """The affected keys of a step: the columns `plan.columns`.
+
+    `few` finds rows of inputs in memory, and `by_spark` says why Spark has found the keys.
+    """
 
     plan: IncrementalPlan
     keys: pa.Table
     share: float
+    few: FewInputRows
+    by_spark: str | None = None
 
     def step(
         self, views: TemporaryViews, query: ParsedQuery, inputs: Mapping[str, str]
@@ -125,10 +160,17 @@ class AffectedRows:
         columns = ", ".join(self.plan.columns)
         how = f"{self.keys.num_rows:,} of {columns}"
         if not self.keys.num_rows:
-            return RestrictedStep(None, how, AffectedKeys("", self.plan.columns), self.share)
+            nothing = AffectedKeys(self.plan.columns, lambda: "", self.keys)
+            return RestrictedStep(None, how, nothing, self.share, self.by_spark)
         affected = views.of_keys(self.keys)
-        text = restricted_query(self.plan, query, inputs, affected)
-        return RestrictedStep(text, how, affected, self.share)
+        found = self.few.restricted(self.plan, self.keys)
+        small = {name: views.of(rows) for name, rows in found.frames(views.spark).items()}
+        relations = {**_narrowed(self.plan, inputs, affected, small), **small}
+        text = query.over(relations)
+        if not found.is_whole:
+            text = _with_affected_keys(text, affected)
+        by_spark = self.by_spark or found.by_spark
+        return RestrictedStep(text, how, affected, self.share, by_spark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +195,7 @@ class ChangedTotals:
         number = sum(keys.num_rows for keys in self.keys)
         how = f"what {number:,} of {', '.join(self.plan.columns)} add to its totals"
         if not number:
-            return RestrictedStep(None, how, AffectedKeys("", ()), self.share)
+            return RestrictedStep(None, how, AffectedKeys((), lambda: ""), self.share)
         try:
             row = self._row(views, query, inputs)
         except (PySparkException, Py4JError) as error:
@@ -162,7 +204,8 @@ class ChangedTotals:
             return RestrictedStep(query.over(inputs), row)
         view = views.of(views.spark.createDataFrame(row, schema=spark_schema(row.schema)))
         # All of the table, which has one row.
-        return RestrictedStep(f"SELECT * FROM {view}", how, AffectedKeys(view, ()), self.share)
+        every = AffectedKeys((), lambda: view)
+        return RestrictedStep(f"SELECT * FROM {view}", how, every, self.share)
 
     def _row(
         self, views: TemporaryViews, query: ParsedQuery, inputs: Mapping[str, str]
@@ -200,7 +243,7 @@ class ChangedTotals:
 
 
 def affected_keys(
-    views: TemporaryViews, plan: IncrementalPlan, inputs: Mapping[str, InputStates]
+    views: TemporaryViews, plan: IncrementalPlan, inputs: InputStates
 ) -> pa.Table | str:
     """The values of `plan.columns` in all rows of the result that may have changed.
 
@@ -208,20 +251,20 @@ def affected_keys(
     computed then. Raises DependencyError for a fault of the machine.
     """
     try:
-        return _affected_keys(views, plan, inputs)
+        return _keys_of(views, plan, inputs, _all_touched(views, inputs))
     except (PySparkException, Py4JError) as error:
-        return _not_found("its affected keys", error, inputs)
+        return _not_found("its affected keys", error, inputs.changed)
 
 
 def keys_of_totals(
-    views: TemporaryViews, plan: TotalsPlan, inputs: Mapping[str, InputStates]
+    views: TemporaryViews, plan: TotalsPlan, inputs: InputStates
 ) -> tuple[pa.Table, ...] | str:
     """The same of each total of a result of one row."""
     try:
-        touched = {name: _touched(views, one) for name, one in inputs.items()}
+        touched = _all_touched(views, inputs)
         found = tuple(_keys_of(views, part, inputs, touched) for part in plan.parts)
     except (PySparkException, Py4JError) as error:
-        return _not_found("its affected keys", error, inputs)
+        return _not_found("its affected keys", error, inputs.changed)
     whole = next((keys for keys in found if isinstance(keys, str)), None)
     return whole or tuple(keys for keys in found if isinstance(keys, pa.Table))
 
@@ -235,31 +278,20 @@ def _not_found(what: str, error: Exception, inputs: Mapping[str, object] | None 
     return f"{what} were not found: {str(error).strip().splitlines()[0][:200]}"
 
 
-def _affected_keys(
-    views: TemporaryViews, plan: IncrementalPlan, inputs: Mapping[str, InputStates]
-) -> pa.Table | str:
-    keys = map_keys(plan)
-    if keys is not None and set(keys.values()) == set(plan.columns):
-        (changed,) = (inputs[name].changed for name in plan.statement.inputs)
-        if set(keys) == set(changed.column_names):
-            return changed.rename_columns([keys[name] for name in changed.column_names])
-    touched = {name: _touched(views, one) for name, one in inputs.items()}
-    return _keys_of(views, plan, inputs, touched)
-
-
 def _keys_of(
     views: TemporaryViews,
     plan: IncrementalPlan | TotalPart,
-    inputs: Mapping[str, InputStates],
+    inputs: InputStates,
     touched: Mapping[str, tuple[str, str]],
 ) -> pa.Table | str:
+    names = inputs.changed
     text = affected_keys_sql(
         plan,
-        {name: one.before for name, one in inputs.items()},
-        {name: one.now for name, one in inputs.items()},
+        {name: inputs.state_before(name) for name in names},
+        {name: inputs.now[name] for name in names},
         {name: before for name, (before, _) in touched.items()},
         {name: now for name, (_, now) in touched.items()},
-        changed={name: views.of_keys(one.changed).relation for name, one in inputs.items()},
+        changed={name: views.of_keys(keys).relation for name, keys in names.items()},
     )
     found = collected_rows(views.spark.sql(f"SELECT * FROM ({text}) LIMIT {MOST_KEYS + 1}"))
     if found.num_rows > MOST_KEYS:
@@ -267,36 +299,47 @@ def _keys_of(
     return found
 
 
-def _touched(views: TemporaryViews, one: InputStates) -> tuple[str, str]:
-    """Views of the rows with changed keys, before and now."""
-    if not one.changed.num_rows:
-        nothing = views.of(f"SELECT * FROM {one.now} WHERE false")
+def _all_touched(views: TemporaryViews, inputs: InputStates) -> dict[str, tuple[str, str]]:
+    """Views of the rows of each input with changed keys, before and now."""
+    return {name: _touched(views, inputs, name) for name in inputs.changed}
+
+
+def _touched(views: TemporaryViews, inputs: InputStates, name: str) -> tuple[str, str]:
+    changed = inputs.changed[name]
+    if not changed.num_rows:
+        nothing = views.of(f"SELECT * FROM {inputs.now[name]} WHERE false")
         return nothing, nothing
-    keys = views.of_keys(one.changed)
+    keys = views.of_keys(changed)
     before, now = (
         views.of(f"SELECT v.* FROM {state} v LEFT SEMI JOIN {keys.relation} k ON {keys.match('v')}")
-        for state in (one.before, one.now)
+        for state in (inputs.state_before(name), inputs.now[name])
     )
     return before, now
 
 
-def restricted_query(
-    plan: IncrementalPlan, query: ParsedQuery, inputs: Mapping[str, str], affected: AffectedKeys
-) -> str:
-    """SQL of the rows of the query that have affected keys.
+def _narrowed(
+    plan: IncrementalPlan,
+    inputs: Mapping[str, str],
+    affected: AffectedKeys,
+    small: Mapping[str, str],
+) -> dict[str, str]:
+    """The inputs as they are now that are not `small`, by their quoted views.
 
-    `inputs` has the quoted view of each input as it is now. Rows of an input that these rows cannot
-    come from are not brought together.
+    Rows that no row with affected keys can come from are not brought together.
     """
     narrow = restrictable_inputs(plan)
-    relations = {}
-    for name, view in inputs.items():
-        relations[name] = view
+    relations = {name: inputs[name] for name in inputs if name not in small}
+    for name, view in relations.items():
         if columns := narrow.get(name):
             same = affected.match("v", columns)
             rows = f"SELECT v.* FROM {view} v LEFT SEMI JOIN {affected.relation} k ON {same}"
             relations[name] = f"({rows})"
+    return relations
+
+
+def _with_affected_keys(text: str, affected: AffectedKeys) -> str:
+    """SQL of the rows of a query that have affected keys."""
     return (
-        f"SELECT q.* FROM (\n{query.over(relations)}\n) q "
+        f"SELECT q.* FROM (\n{text}\n) q "
         f"LEFT SEMI JOIN {affected.relation} k ON {affected.match('q')}"
     )

@@ -11,6 +11,7 @@ not change the rows of a live view, so they do not trigger a step.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,18 +29,20 @@ from polynya.derived.schema import DerivedInput
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
-from polynya.engine.ledger import ledger_dataset
+from polynya.engine.ledger import datasets_of
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.tasks.affected_rows import (
     AffectedRows,
     ChangedTotals,
     InputStates,
+    InputViews,
     RestrictedStep,
     TemporaryViews,
     affected_keys,
     keys_of_totals,
 )
 from polynya.engine.tasks.expectations import ResultJudge
+from polynya.engine.tasks.few_inputs import FewInputRows
 from polynya.engine.tasks.registered_inputs import RegisteredInputs
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.lake.copy.recompute import confirm, recompute, stored_rows
@@ -60,8 +63,7 @@ from polynya.lake.table.state import Derivation, DerivationCosts
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.registered import RegisteredDataset
-from polynya.model.config.sources import named_datasets
-from polynya.model.config.task import StorageTask, resolved
+from polynya.model.config.task import StorageTask
 from polynya.model.documents.yaml import NodePath, dotted
 from polynya.model.error_catalogue.derived import (
     QUERY_INPUT_UNKNOWN,
@@ -69,10 +71,11 @@ from polynya.model.error_catalogue.derived import (
     QUERY_REFUSED,
 )
 from polynya.model.errors import PolynyaError
-from polynya.model.formats import rules_of
 from polynya.model.names import quote
 from polynya.model.types import DataType
 from polynya.observe.engine import DerivedTableWaits, ExpectationFailed, RowsDerived
+
+log = logging.getLogger(__name__)
 
 #: Seconds between two looks at the inputs.
 _PAUSE_SECONDS: Final = 1.0
@@ -93,7 +96,7 @@ def _as_read(table: DatasetTable, newest: int, read: set[int]) -> int | None:
     """
     if read == {newest}:
         return newest
-    metadata = table.table.metadata()
+    metadata = table.table.kept_metadata()
     for snapshot in (newest, *read):
         if all(shows_same_rows(metadata, one, snapshot) for one in read):
             return snapshot
@@ -212,6 +215,11 @@ class DerivedUnit:
                     )
         except (PySparkException, Py4JError) as error:
             raise self._refused(error) from error
+        how = step.how
+        if step.affected is not None and step.affected.columns:
+            by_spark = step.by_spark or done.by_spark
+            log.debug("%s: %s", table.name, by_spark or "all rows were found in memory")
+            how += ", in memory" if by_spark is None else ""
         table.publish(table.table.shape())
         for name, says in done.failed.items():
             table.tell(ExpectationFailed(subject=table.name, expectation=name, reason=says))
@@ -223,19 +231,18 @@ class DerivedUnit:
                 quarantined=done.quarantined,
                 changes=changed,
                 seconds=round(clock.monotonic() - began, 3),
-                how=step.how,
+                how=how,
             )
         )
 
     def _input_views(
         self, views: TemporaryViews, derivation: Derivation, before: Derivation | None
-    ) -> dict[str, str]:
+    ) -> InputViews:
         """The quoted view of each input over its snapshot or version, by its name in the query."""
-        inputs = {name: views.of(text) for name, text in self._views(derivation.inputs).items()}
         checked = before is not None and before.query == derivation.query
         known = before.inputs if before is not None and checked else {}
         frames = self._registered.frames(known)
-        return inputs | {name: views.of(rows) for name, rows in frames.items()}
+        return InputViews(views, {**self._views(derivation.inputs), **frames})
 
     def _step(
         self,
@@ -294,26 +301,21 @@ class DerivedUnit:
         why = before.costs.why_whole(share) if self._query.incremental == "auto" else None
         if why is not None:
             return why
-        old = {
-            name: views.of(text) if changed[name].num_rows else now[name]
-            for name, text in self._views(before.inputs).items()
-            if name in changed
-        }
         changed |= self._registered.unchanged()
-        states = {
-            name: InputStates(old.get(name, now[name]), now[name], changed[name])
-            for name in changed
-        }
+        states = InputStates(InputViews(views, self._views(before.inputs)), now, changed)
         if isinstance(plan, TotalsPlan):
             return self._changed_totals(views, plan, states, share, target)
-        keys = affected_keys(views, plan, states)
-        return keys if isinstance(keys, str) else AffectedRows(plan, keys, share)
+        few = FewInputRows(self._inputs, before.inputs, derivation.inputs)
+        keys, by_spark = few.affected_keys(plan, changed), None
+        if isinstance(keys, str):
+            by_spark, keys = keys, affected_keys(views, plan, states)
+        return keys if isinstance(keys, str) else AffectedRows(plan, keys, share, few, by_spark)
 
     def _changed_totals(
         self,
         views: TemporaryViews,
         plan: TotalsPlan,
-        states: Mapping[str, InputStates],
+        states: InputStates,
         share: float,
         target: DatasetTable,
     ) -> ChangedTotals | str:
@@ -321,7 +323,7 @@ class DerivedUnit:
         keys = keys_of_totals(views, plan, states)
         if isinstance(keys, str):
             return keys
-        before = {name: one.before for name, one in states.items()}
+        before = {name: states.state_before(name) for name in states.changed}
         stored = f"SELECT * FROM {views.of(stored_rows(target, plan.statement.columns))}"
         run = partial(self._result, views)
         return ChangedTotals(plan, keys, before, stored, run, share)
@@ -448,13 +450,7 @@ class DerivedUnit:
 
     def _datasets(self, task: StorageTask) -> tuple[list[ResolvedDataset], bool]:
         """The datasets of a task, and whether its first run may still find others."""
-        if not rules_of(task.landing.format).finds_tables:
-            return [resolved(task, dataset) for dataset in task.datasets], False
-        ledger = ledger_dataset(task)
-        if not self._exists(ledger):
-            return [], True
-        members = DatasetTable.existing(self._context.spark, ledger).state.copy.membership.members
-        return list(named_datasets(task, members).values()), True
+        return datasets_of(self._context.spark, task)
 
     def _snapshots(self) -> dict[str, int] | None:
         """The snapshot at which each input is read, by the name of its internal table.
@@ -493,7 +489,9 @@ class DerivedUnit:
             if now.inputs[name] in known:
                 continue
             if not shows_same_rows(
-                table.table.metadata(), self._same.get(name, before.inputs[name]), now.inputs[name]
+                table.table.kept_metadata(),
+                self._same.get(name, before.inputs[name]),
+                now.inputs[name],
             ):
                 return False
             self._same[name] = now.inputs[name]

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+import pyarrow as pa
+
 from polynya.lake.apply import retention
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.folding import (
@@ -27,7 +29,7 @@ from polynya.lake.apply.folding import (
 )
 from polynya.lake.apply.removal import Purge, Removal, find_purge
 from polynya.lake.apply.retention import Retention
-from polynya.lake.apply.run import ApplyRun, CopyParts, Folded
+from polynya.lake.apply.run import ApplyRun, CopyParts, Folded, FoundVersions
 from polynya.lake.fold.fold import TruncateEvent, merged
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import within
@@ -95,6 +97,17 @@ class Applier(ABC):
 
         `now` is the engine's time.
         """
+
+    def found(
+        self,
+        run: ApplyRun,  # noqa: ARG002 - for appliers that can
+        keys: Sequence[pa.Array],  # noqa: ARG002
+        *,
+        place: str,  # noqa: ARG002
+        now: datetime,  # noqa: ARG002
+    ) -> FoundVersions | str:
+        """Stored versions of records by their keys, see `in_memory.find_versions`; or why not."""
+        return "this applier reads stored versions by queries"
 
     @abstractmethod
     def stage(self, run: ApplyRun, outcome: ApplyOutcome) -> StagedApply:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from polynya.lake.apply.apply import Applier, ApplyOutcome, StagedApply
 from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
 from polynya.lake.apply.folding import folded, linked_keys, pending_events
-from polynya.lake.apply.in_memory import fold_in_memory
+from polynya.lake.apply.in_memory import find_versions, fold_in_memory
 from polynya.lake.apply.key_index import KeyIndexes
 from polynya.lake.apply.removal import (
     REWRITING,
@@ -31,7 +31,7 @@ from polynya.lake.apply.removal import (
     plan_removal,
     removed_by,
 )
-from polynya.lake.apply.run import ApplyRun, Folded
+from polynya.lake.apply.run import ApplyRun, Folded, FoundVersions
 from polynya.lake.fold import fold, stored
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.sql import timestamp_literal
@@ -86,6 +86,18 @@ class FastApplier(Applier):
             versions = _fold_newest(run, truncates, now, self._few_events)
         return _fold_late(run, truncates) if versions is None else versions
 
+    def found(
+        self, run: ApplyRun, keys: Sequence[pa.Array], *, place: str, now: datetime
+    ) -> FoundVersions | str:
+        """Find them by Arrow."""
+        if not self._in_memory:
+            return "applies take queries"
+        try:
+            return find_versions(run, keys, place=place, now=now, indexes=self._indexes)
+        except (OSError, pa.ArrowInvalid) as error:
+            run.target.table.forget_deletes()
+            return f"a file was not read: {error}"
+
     def stage(self, run: ApplyRun, outcome: ApplyOutcome) -> StagedApply:
         """Write all files of the apply, and find how the rows go that it removes."""
         removal, add = _removal_by_tasks(run, outcome), []
@@ -102,7 +114,7 @@ class FastApplier(Applier):
                 log.debug("position deletes in %s: %s", run.target.table.name, error)
                 removal = Removal(places)
                 add = _stage(run, outcome, removal)
-        if run.fresh is not None:
+        if run.fresh is not None and run.fresh.rejected is not None:
             add += stage(run.target.table, run.fresh.rejected, laid_out=False)
         return StagedApply(add, removal)
 

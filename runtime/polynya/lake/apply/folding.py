@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+import pyarrow as pa
+
 from polynya.lake.apply.run import ApplyRun, Folded
 from polynya.lake.fold import fold as fold_text
 from polynya.lake.fold import fold as versions
@@ -50,7 +52,7 @@ def pending_events(run: ApplyRun) -> DataFrame:
     pending = run.sql(f"SELECT {columns} FROM {run.table} WHERE {within(Partition.CHANGES)}")
     if run.fresh is None:
         return pending
-    view = run.view(run.fresh.events)
+    view = run.view(run.fresh.frame(run.target.spark))
     # A truncate has no key: it takes part in the fold through the list of truncates.
     return pending.unionByName(run.sql(f"SELECT {columns} FROM {view} WHERE {h.OPERATION} <> 'T'"))
 
@@ -58,6 +60,9 @@ def pending_events(run: ApplyRun) -> DataFrame:
 def new_truncates(run: ApplyRun) -> list[TruncateEvent]:
     """Truncates of the batch that is being copied."""
     if run.fresh is None:
+        return []
+    if isinstance(run.fresh.events, pa.Table):
+        # Few events are in memory where a step has compared rows: none of them is a truncate.
         return []
     truncates = run.fresh.events.where(f"{h.OPERATION} = 'T'").selectExpr(
         h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, f"unix_micros({h.TIMESTAMP})"

@@ -19,9 +19,24 @@ import pyarrow.compute as pc
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.in_memory_fold import fold_chains, fold_latest
 from polynya.lake.apply.key_index import KeyIndexes
-from polynya.lake.apply.probe import NeededOrder, NeededRows, NeededVersions, Probe
-from polynya.lake.apply.records import FILE, FOUND, IN_CURRENT, PLACE, POS, TouchedRecords, is_exact
-from polynya.lake.apply.run import ApplyRun, CopyParts
+from polynya.lake.apply.probe import (
+    NeededOrder,
+    NeededRows,
+    NeededVersions,
+    Probe,
+    WithCurrentValues,
+)
+from polynya.lake.apply.records import (
+    FILE,
+    FOUND,
+    IN_CURRENT,
+    PLACE,
+    POS,
+    RECORD,
+    TouchedRecords,
+    is_exact,
+)
+from polynya.lake.apply.run import ApplyRun, CopyParts, FoundVersions
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import key_hash
@@ -81,17 +96,14 @@ def fold_in_memory(
     Keys of large files are looked up in `indexes`, where that pays; None: all are read.
     """
     pending = run.target.table.files(Partition.CHANGES, run.snapshot)
-    kept = [
-        file for partition in (Partition.CURRENT, Partition.PRIOR)
-        for file in run.target.table.files(partition, run.snapshot)
-    ]  # fmt: skip
+    kept = _kept(run)
     store = run.target.table.reach().reads
     reason = needs_query(run.shape, pending, kept, store, truncates=bool(truncates))
     if run.fresh is not None:
         reason = _why_not_fresh(run.fresh, pending) or reason
     if reason is None and not isinstance(store, str):
         try:
-            folded = _folded(run, store, pending, kept, now, indexes=indexes)
+            folded = _folded(run, store, pending, now, indexes=indexes)
         except (OSError, pa.ArrowInvalid) as error:
             # What can be read is for Spark to say. A commit may have dropped a file of deletes.
             run.target.table.forget_deletes()
@@ -102,6 +114,14 @@ def fold_in_memory(
             reason = folded
     log.debug("apply of %s by a query: %s", run.target.table.name, reason)
     return None
+
+
+def _kept(run: ApplyRun) -> list[DataFile]:
+    """The data files of stored versions."""
+    return [
+        file for partition in (Partition.CURRENT, Partition.PRIOR)
+        for file in run.target.table.files(partition, run.snapshot)
+    ]  # fmt: skip
 
 
 def needs_query(
@@ -162,7 +182,6 @@ def _folded(
     run: ApplyRun,
     store: DataFiles,
     pending: Sequence[DataFile],
-    kept: Sequence[DataFile],
     now: datetime,
     *,
     indexes: KeyIndexes | None,
@@ -171,33 +190,102 @@ def _folded(
     shape, table = run.shape, run.target.table
     columns = {column["name"]: column for column in table.columns()}
     changes = _opened(store, pending, [columns[name] for name in (*_HEADERS, *shape.data)])
-    stored = _opened(store, kept, [columns[name] for name in _stored_columns(shape)])
-    deletes = table.position_deletes(run.snapshot)
-    if changes is None or stored is None or deletes is None:
+    if changes is None:
         return "a file is in another place, or not as the table is now"
-    paths = [file.path for file in (*kept, *pending)]
-    keep = sum(file.size_bytes for file in kept) <= KEPT_TABLE
-    deleted = deleted_places(store, paths, deletes, keep=keep)
-    events_from = len(kept) * FILE_STEP
-    if deleted is None or pc.any(pc.greater_equal(deleted.places, events_from)).as_py():
-        return "events were deleted, or deletes are in another place"
     events = _read_events(store, changes, columns, shape)
     if run.fresh is not None:
         events = _fresh_events(run, run.fresh, columns)
     if events is None or not _are_plain(events, shape):
         return "there are no events, or some carry what only the fold knows"
     records = TouchedRecords([events.column(key) for key in shape.keys])
-    keys = [columns[key] for key in shape.keys]
-    probe = Probe(store, stored, columns, keys, indexes, keep)
-    matches = probe.find(records, _wanted(shape, events))
-    alive = matches.filter(pc.invert(pc.is_in(matches.column(PLACE), value_set=deleted.places)))
+    found = None if run.fresh is None else run.fresh.found
+    if found is not None and found.snapshot == run.snapshot:
+        alive = _known(found, records, shape)
+    else:
+        read = _find(run, records, _wanted(shape, events), indexes)
+        if isinstance(read, str):
+            return read
+        found, alive = read, read.rows
     fold = fold_chains if shape.history else fold_latest
     made = fold(events, records, alive, shape, now)
     if made is None:
         return "events are late, or claim one place, or their times go backwards"
     newest = pc.max(events.column(h.CHANGE_IDENTIFIER)).as_py()
-    places = _places(alive, paths, shape)
-    return Collected(made.rows, places, made.figures, newest, late=0, deleted=deleted)
+    places = _places(alive, found.paths, shape)
+    return Collected(made.rows, places, made.figures, newest, late=0, deleted=found.deleted)
+
+
+def _find(
+    run: ApplyRun, records: TouchedRecords, wanted: NeededVersions, indexes: KeyIndexes | None
+) -> FoundVersions | str:
+    """The live ones of the stored versions of records that are `wanted`, or why not."""
+    shape, table = run.shape, run.target.table
+    store = table.reach().reads
+    assert not isinstance(store, str), "`needs_query` has said so"
+    kept = _kept(run)
+    pending = table.files(Partition.CHANGES, run.snapshot)
+    columns = {column["name"]: column for column in table.columns()}
+    names = dict.fromkeys((*_stored_columns(shape), *wanted.values))
+    stored = _opened(store, kept, [columns[name] for name in names])
+    deletes = table.position_deletes(run.snapshot)
+    if stored is None or deletes is None:
+        return "a file is in another place, or not as the table is now"
+    paths = tuple(file.path for file in (*kept, *pending))
+    keep = sum(file.size_bytes for file in kept) <= KEPT_TABLE
+    deleted = deleted_places(store, paths, deletes, keep=keep)
+    events_from = len(kept) * FILE_STEP
+    if deleted is None or pc.any(pc.greater_equal(deleted.places, events_from)).as_py():
+        return "events were deleted, or deletes are in another place"
+    keys = [columns[key] for key in shape.keys]
+    matches = Probe(store, stored, columns, keys, indexes, keep).find(records, wanted)
+    alive = matches.filter(pc.invert(pc.is_in(matches.column(PLACE), value_set=deleted.places)))
+    return FoundVersions(run.snapshot, alive, paths, deleted)
+
+
+def find_versions(
+    run: ApplyRun,
+    keys: Sequence[pa.Array],
+    *,
+    place: str,
+    now: datetime,
+    indexes: KeyIndexes | None = None,
+) -> FoundVersions | str:
+    """The stored versions of some records, for a step that compares rows with them.
+
+    `keys` are the columns of the key of the table, in its types. The events of the step get the
+    change identifier `place` and the time `now`. The reason, as a sentence, where they are not
+    found here; raises OSError and pa.ArrowInvalid for a file that cannot be read.
+    """
+    shape, table = run.shape, run.target.table
+    kept = _kept(run)
+    store = table.reach().reads
+    pending = table.files(Partition.CHANGES, run.snapshot)
+    truncates = bool(run.target.state.apply.truncates)
+    reason = needs_query(shape, pending, kept, store, truncates=truncates)
+    if pending:
+        reason = "it has pending changes"
+    current = [file for file in kept if file.partition == Partition.CURRENT]
+    rows, size = sum(file.rows for file in current), sum(file.size_bytes for file in current)
+    if len(keys[0]) > LOCAL_EVENTS or len(keys[0]) * size > LOCAL_BYTES * max(1, rows):
+        reason = f"{len(keys[0]):,} rows are too many"
+    if reason is not None or isinstance(store, str):
+        return str(reason)
+    wanted: NeededVersions = NeededRows(_stored_columns(shape))
+    if not shape.history:
+        wanted = WithCurrentValues(NeededOrder(place, now), shape.data)
+    return _find(run, TouchedRecords(keys), wanted, indexes)
+
+
+def _known(found: FoundVersions, records: TouchedRecords, shape: Shape) -> pa.Table:
+    """Those of the versions that belong to some records, with their numbers."""
+    rows = found.rows
+    if not rows.num_rows:
+        return rows
+    numbers = records.of([rows.column(key).combine_chunks() for key in shape.keys])
+    at = rows.schema.get_field_index(RECORD)
+    return rows.set_column(at, rows.schema.field(at), numbers.cast(pa.int32())).filter(
+        numbers.is_valid()
+    )
 
 
 def _opened(
@@ -228,8 +316,12 @@ def _fresh_events(
 ) -> pa.Table:
     """The events of a batch that is being copied, as `_read_events` gives those of files."""
     names = [name for name in (*_HEADERS, *run.shape.data) if name != h.KEY_HASH]
-    hashed = f"{key_hash(run.shape)} AS {h.KEY_HASH}"
-    rows = collected_rows(fresh.events.selectExpr(hashed, *map(quote, names))).combine_chunks()
+    if isinstance(fresh.events, pa.Table):
+        rows = fresh.events
+    else:
+        hashed = f"{key_hash(run.shape)} AS {h.KEY_HASH}"
+        rows = collected_rows(fresh.events.selectExpr(hashed, *map(quote, names)))
+    rows = rows.combine_chunks()
     typed_columns = {
         name: rows.column(name).cast(typed(rows.column(name).type, columns[name]["type"]))
         for name in (*_HEADERS, *run.shape.data)

@@ -178,8 +178,9 @@ class Probe:
         pos = hits.column(POS)
         rows = hits
         if names:
-            read = stored.read(part.group, [self.columns[name] for name in names], keep=self.keep)
-            taken = read.take(pc.subtract(pos, stored.starts[part.group]))
+            at = pc.subtract(pos, stored.starts[part.group]).combine_chunks()
+            columns = [self.columns[name] for name in names]
+            taken = stored.read_at(part.group, columns, at, keep=self.keep)
             for name in names:
                 rows = rows.append_column(name, taken.column(name))
         number = pa.repeat(pa.scalar(part.number, pa.int32()), len(rows))
@@ -211,6 +212,11 @@ class NeededVersions(ABC):
     @abstractmethod
     def always(self, file: DataFile) -> list[str]:
         """Columns of these that every version in a file may be asked for: an index keeps them."""
+
+    @property
+    def values(self) -> Sequence[str]:
+        """Data columns of these that a fold without history does not need."""
+        return ()
 
     @abstractmethod
     def chosen(self, file: DataFile, rows: pa.Table) -> pa.Table:
@@ -250,6 +256,34 @@ class NeededOrder(NeededVersions):
     @override
     def chosen(self, _file: DataFile, rows: pa.Table) -> pa.Table:
         return rows
+
+
+@dataclass(frozen=True, slots=True)
+class WithCurrentValues(NeededVersions):
+    """The same as `needed`, and the columns `names` of the rows of Current."""
+
+    needed: NeededVersions
+    names: Sequence[str]
+
+    @property
+    @override
+    def values(self) -> Sequence[str]:
+        return self.names
+
+    @override
+    def of(self, file: DataFile, stored: TableFile, group: int, columns: Columns) -> list[str]:
+        needed = self.needed.of(file, stored, group, columns)
+        if file.partition == Partition.CURRENT:
+            needed += [name for name in self.names if name not in needed]
+        return needed
+
+    @override
+    def always(self, file: DataFile) -> list[str]:
+        return self.needed.always(file)
+
+    @override
+    def chosen(self, file: DataFile, rows: pa.Table) -> pa.Table:
+        return self.needed.chosen(file, rows)
 
 
 def _is_plain(file: DataFile, operations: tuple[Any, Any] | None) -> bool:

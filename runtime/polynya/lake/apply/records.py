@@ -92,6 +92,20 @@ class TouchedRecords:
             numbers = pc.index_in(pairs, value_set=self._pairs[index - 1])
         return numbers
 
+    @property
+    def count(self) -> int:
+        """How many records there are."""
+        return len(self._pairs[-1] if self._pairs else self._values[0])
+
+    def keys(self) -> list[pa.Array]:
+        """The keys of each record once, in the order of their numbers."""
+        first = pc.index_in(pa.array(range(self.count), pa.int32()), value_set=_whole(self.numbers))
+        return [_whole(column).take(first) for column in self._keys]
+
+    def has_nulls(self, column: int) -> bool:
+        """Whether NULL is among the values of one key column."""
+        return bool(self._values[column].null_count)
+
     def within(self, column: int, low: object, high: object) -> int:
         """How many values of one key column are in a range, its ends included."""
         if column not in self._ordered:

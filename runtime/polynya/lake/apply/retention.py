@@ -77,7 +77,8 @@ def plan(run: ApplyRun, now: datetime) -> Retention:
         forgets = target.state.apply.retaining is not None
         return replace(retention, remove=_all_files(run) if forgets else ())
     count = sum(file.rows for file in target.table.files(Partition.CHANGES, run.snapshot))
-    count += fresh.events.count() if fresh is not None else 0
+    if fresh is not None:
+        count += fresh.frame(target.spark).count() if fresh.count is None else fresh.count
     if count:
         retention = replace(retention, add=_consumed(run, retention.now), count=count)
     if fresh is not None and fresh.instead:
@@ -171,7 +172,7 @@ def _consumed(run: ApplyRun, now: datetime) -> DataFrame:
     rows = _retained(run.shape, pending, now)
     if run.fresh is None:
         return rows
-    return rows.unionByName(_retained(run.shape, run.fresh.events, now))
+    return rows.unionByName(_retained(run.shape, run.fresh.frame(run.target.spark), now))
 
 
 def _retained(shape: Shape, events: DataFrame, now: datetime) -> DataFrame:

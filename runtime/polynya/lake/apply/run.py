@@ -10,14 +10,19 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
+import pyarrow as pa
+
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.stored import AppliedRows
+from polynya.lake.iceberg.deletes import Deleted
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.spark.api import DataFrame, Observation, StorageLevel, functions
+from polynya.lake.spark.api import DataFrame, Observation, SparkSession, StorageLevel, functions
+from polynya.lake.spark.arrow import spark_schema
 from polynya.lake.spark.session import is_local
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import CopyState
 from polynya.lake.table.suspension import Replayed
+from polynya.model import headers as h
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +35,41 @@ class CopyParts:
     of and that leave the table with it. `instead`: the batch takes the place of all that the table
     held, history included. `count` is the number of events, where that is known: few of them can
     be folded without a query.
+
+    Few events may be in memory, with their `KEY_HASH`; `found` are then the stored versions of
+    their records and maybe of others, where these are known.
     """
 
-    events: DataFrame
-    rejected: DataFrame
+    events: DataFrame | pa.Table
+    rejected: DataFrame | None
     state: CopyState
     summary: Mapping[str, str] = field(default_factory=dict)
     replayed: Replayed | None = None
     consumed: Sequence[DataFile] = ()
     instead: bool = False
     count: int | None = None
+    found: FoundVersions | None = None
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The events for Spark."""
+        if isinstance(self.events, pa.Table):
+            rows = self.events.drop_columns([h.KEY_HASH])
+            return spark.createDataFrame(rows, schema=spark_schema(rows.schema))
+        return self.events
+
+
+@dataclass(frozen=True, slots=True)
+class FoundVersions:
+    """Live stored versions of some records in one snapshot, with the columns of `records.FOUND`.
+
+    Those of Current have their data too. `paths` are the data files by the numbers in `rows`, and
+    `deleted` are rows of theirs that are deleted.
+    """
+
+    snapshot: int
+    rows: pa.Table
+    paths: tuple[str, ...]
+    deleted: Deleted
 
 
 @dataclass(frozen=True, slots=True)

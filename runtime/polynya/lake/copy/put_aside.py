@@ -15,6 +15,7 @@ from typing import Final
 
 from polynya.formats.batch import OF_QUERY, QUERY_FILE
 from polynya.lake.apply.run import ApplyRun
+from polynya.lake.copy.affected import AffectedKeys
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import table_row, within
 from polynya.lake.iceberg.writing import PLACES
@@ -70,12 +71,12 @@ class QuarantineChange:
 
 
 def quarantine_change(
-    run: ApplyRun, shape: Shape, aside: DataFrame | None, affected: str | None
+    run: ApplyRun, shape: Shape, aside: DataFrame | None, affected: AffectedKeys | None
 ) -> QuarantineChange | None:
     """What changes in the quarantine; None where it is empty and stays so.
 
-    `shape` has the columns of `aside`. `affected` joins the rows `c` of the table with the keys
-    that the step has computed; None: it has computed all.
+    `shape` has the columns of `aside`. `affected` are the keys that the step has computed;
+    None: it has computed all.
     """
     held = run.target.state.copy.books.totals.get("rows_quarantined", 0)
     if aside is None and not held:
@@ -86,8 +87,8 @@ def quarantine_change(
         aside = nothing.selectExpr(*columns, f"'' AS {RULE}", f"'' AS {ERROR}")
     raw = f"CAST(to_json(struct({', '.join(columns)})) AS BINARY) AS {_RAW}"
     entries = aside.selectExpr(*columns, RULE, ERROR, raw).dropDuplicates([RULE, ERROR, _RAW])
-    entries = run.settle(entries)
-    now, before = run.view(entries), run.view(run.settle(run.sql(_stored(run.table, affected))))
+    entries, join = run.settle(entries), None if affected is None else affected.join("c")
+    now, before = run.view(entries), run.view(run.settle(run.sql(_stored(run.table, join))))
     new = run.settle(run.sql(f"SELECT * FROM {now} n LEFT ANTI JOIN {before} o ON {_SAME}"))
     left = run.sql(f"SELECT * FROM {before} o LEFT ANTI JOIN {now} n ON {_SAME}").toArrow()
     return QuarantineChange(
@@ -98,7 +99,7 @@ def quarantine_change(
     )
 
 
-def _stored(table: str, affected: str | None) -> str:
+def _stored(table: str, join: str | None) -> str:
     """Query of the entries that a step replaces, with their places."""
     entry = (
         f"{h.QUARANTINE}.rule AS {RULE}, {h.QUARANTINE}.error AS {ERROR}, "
@@ -107,7 +108,7 @@ def _stored(table: str, affected: str | None) -> str:
     places = f"{h.PARTITION} AS part, _file AS file_path, _pos AS pos"
     rows = f"SELECT *, {entry}, {places} FROM {table} WHERE {within(Partition.QUARANTINE)}"
     names = ", ".join(f"c.{name}" for name in (RULE, ERROR, _RAW, *PLACES.names))
-    return f"SELECT {names} FROM ({rows}) c {affected or ''}"
+    return f"SELECT {names} FROM ({rows}) c {join or ''}"
 
 
 def _entry_columns(shape: Shape) -> list[str]:

@@ -10,13 +10,15 @@ Each step has a place of its own in the order of events: its number.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final, TypeAlias
 
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import ApplyRun, CopyParts
+from polynya.lake.copy.affected import AffectedKeys
+from polynya.lake.copy.compared_rows import ComparedRows, CountedKeys, FewRows, few_rows
 from polynya.lake.copy.put_aside import DividedRows, QuarantineChange, quarantine_change
 from polynya.lake.copy.reload import ChangeCriteria, current_rows, differences
 from polynya.lake.fold.shape import Shape
@@ -60,51 +62,14 @@ class Recomputed:
 
     `rows` is how many the query returned, but for `quarantined` ones; `applied` is the apply, None
     without differences, and `failed` says by what the rows fail expectations that do not stop.
+    `by_spark` says why Spark has compared the rows; None: they were in memory.
     """
 
     rows: int
     applied: ApplyResult | None
     failed: Mapping[str, str]
     quarantined: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AffectedKeys:
-    """The values of some columns of a result in all rows that may differ from Current.
-
-    `relation` has them as `columns`, once or oftener; it is the name of a view. Without columns
-    every row of the result is affected, and the view has a row. `ranges` are conditions that all
-    values of a column meet, which is `{}` there; `nullable` are the columns with NULL among their
-    values.
-    """
-
-    relation: str
-    columns: tuple[str, ...]
-    ranges: Mapping[str, str] = field(default_factory=dict)
-    nullable: frozenset[str] = frozenset()
-
-    def match(self, alias: str, columns: Mapping[str, str] | None = None) -> str:
-        """Condition that a row `alias` has the keys `k`, both as SQL.
-
-        `columns` has the name of a column of the row -> that of the keys; None: they are the same.
-        """
-        pairs = {name: name for name in self.columns} if columns is None else columns
-        # Where NULL is none of the keys, `=` finds the same rows, by a hash of the bare number.
-        same = [
-            f"{alias}.{quote(row)} {'<=>' if key in self.nullable else '='} k.{quote(key)}"
-            for row, key in pairs.items()
-        ]
-        # So that Spark skips files and row groups which hold none of them.
-        within = [
-            self.ranges[key].format(f"{alias}.{quote(row)}")
-            for row, key in pairs.items()
-            if key in self.ranges
-        ]
-        return " AND ".join([*same, *within]) or "true"
-
-    def join(self, alias: str) -> str:
-        """Semi join of rows `alias` with the keys, as SQL."""
-        return f"LEFT SEMI JOIN {self.relation} k ON {self.match(alias)}"
+    by_spark: str | None = None
 
 
 def recompute(
@@ -131,48 +96,96 @@ def recompute(
     schema = result_schema(target, result)
     enter(target)
     _refuse_other_keys(target, keys)
+    typed = (f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in schema.items())
+    rows = result.selectExpr(*typed)
     with ApplyRun.of(target, target.shape(schema, keys)) as run:
-        typed = (f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in schema.items())
-        rows = run.settle(result.selectExpr(*typed))
-        divided = DividedRows(rows, None, {}) if divide is None else divide(rows, schema)
-        rows, aside = divided.passing, divided.aside
+        few = few_rows(run, rows, schema, None if divide is not None else affected)
+        held: FewRows | DataFrame = run.settle(rows) if isinstance(few, str) else few
+        divided = None
+        if divide is not None:
+            divided = divide(_frame(held, target), schema)
+            held = divided.passing
         # Nothing of the table changes before it is known that the result is not refused.
-        count = _refuse_wrong_keys(target, rows, keys)
-        whole = None if affected is None else partial(_whole, run, rows, affected)
-        verdicts = {} if judge is None else dict(judge(rows, whole, schema))
-        verdicts |= divided.verdicts
+        counted = held.counted if isinstance(held, FewRows) else _counted(held, keys)
+        count = _refuse_wrong_keys(target, counted, keys)
+        verdicts: dict[str, str | None] = {}
+        if judge is not None:
+            computed = _frame(held, target)
+            whole = None if affected is None else partial(_whole, run, computed, affected)
+            verdicts |= judge(computed, whole, schema)
+        if divided is not None:
+            verdicts |= divided.verdicts
         empty = _follow_columns(target, schema)
         target.grow(schema)
         shape = target.shape(schema | empty, keys)
         nulls = [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items()]
-        rows = rows.selectExpr("*", *nulls)
-        aside = None if aside is None else aside.selectExpr("*", *nulls)
         place = f"{target.state.copy.reloads + 1:0{_DIGITS}d}"
         step = Reloading(DELETING, 0, now.isoformat(), place=place)
-        changes = _differences(run, rows, shape, step, affected)
+        in_spark = partial(_in_spark, run, held, nulls, shape, step, affected)
+        changes, by_spark = _compared(replace(run, shape=shape), applier, few, step, in_spark)
         following = _state_after(target, schema | empty, keys, derivation())
         following = following.with_verdicts(verdicts, now)
-        join = None if affected is None else affected.join("c")
-        quarantine = quarantine_change(run, shape, aside, join)
+        aside = None if divided is None else divided.aside
+        aside = None if aside is None else aside.selectExpr("*", *nulls)
+        quarantine = quarantine_change(run, shape, aside, affected)
         if quarantine is not None:
             following = quarantine.booked(following)
         failing = 0 if quarantine is None else quarantine.failing
         if not (found := changes.count()):
             _commit_unchanged(target, following, quarantine)
-            return Recomputed(count, None, _failed(verdicts), failing)
-        snapshot = target.state.snapshot
-        assert snapshot is not None, "a takeover has made one"
-        nothing = target.spark.sql(f"SELECT * FROM {target.table.at(snapshot)} WHERE false")
-        parts = CopyParts(
-            changes,
-            nothing if quarantine is None else quarantine.entered,
-            following,
-            {"polynya.step": "derive", "polynya.rows-derived": str(count)},
-            replayed=None if quarantine is None else quarantine.left,
-            count=found,
-        )
+            return Recomputed(count, None, _failed(verdicts), failing, by_spark)
+        parts = _parts(changes, found, following, quarantine, rows=count)
         applied = applier.apply(target, shape, reason="its inputs changed", now=now, fresh=parts)
-    return Recomputed(count, applied, _failed(verdicts), failing)
+    return Recomputed(count, applied, _failed(verdicts), failing, by_spark)
+
+
+def _compared(
+    run: ApplyRun,
+    applier: Applier,
+    few: FewRows | str,
+    step: Reloading,
+    in_spark: Callable[[], DataFrame],
+) -> tuple[ComparedRows | DataFrame, str | None]:
+    """The events of a step, and why Spark has found them; `in_spark` lets it do so."""
+    found = few if isinstance(few, str) else few.compared(run, applier, step)
+    return (in_spark(), found) if isinstance(found, str) else (found, None)
+
+
+def _in_spark(  # noqa: PLR0917 - all of them are bound at once
+    run: ApplyRun,
+    held: FewRows | DataFrame,
+    nulls: Sequence[str],
+    shape: Shape,
+    step: Reloading,
+    affected: AffectedKeys | None,
+) -> DataFrame:
+    rows = _frame(held, run.target).selectExpr("*", *nulls)
+    return _differences(run, rows, shape, step, affected)
+
+
+def _parts(
+    changes: ComparedRows | DataFrame,
+    found: int,
+    following: CopyState,
+    quarantine: QuarantineChange | None,
+    *,
+    rows: int,
+) -> CopyParts:
+    """What the apply of a step takes in: `found` events of a result of so many rows."""
+    return CopyParts(
+        changes.events if isinstance(changes, ComparedRows) else changes,
+        None if quarantine is None else quarantine.entered,
+        following,
+        {"polynya.step": "derive", "polynya.rows-derived": str(rows)},
+        replayed=None if quarantine is None else quarantine.left,
+        count=found,
+        found=changes.found if isinstance(changes, ComparedRows) else None,
+    )
+
+
+def _frame(rows: FewRows | DataFrame, target: DatasetTable) -> DataFrame:
+    """The rows of a step in Spark."""
+    return rows.frame(target.spark) if isinstance(rows, FewRows) else rows
 
 
 def _commit_unchanged(
@@ -298,26 +311,30 @@ def _follow_columns(target: DatasetTable, schema: Mapping[str, DataType]) -> dic
     return {name: known[name] for name in gone if name in used}
 
 
-def _refuse_wrong_keys(target: DatasetTable, rows: DataFrame, keys: Sequence[str]) -> int:
-    """The number of rows. Raises OperationError unless the keys tell them apart."""
-    named = ", ".join(map(quote, keys))
+def _counted(rows: DataFrame, keys: Sequence[str]) -> CountedKeys:
     fields = ", ".join(f"{literal(key)}, {quote(key)}" for key in keys)
     no_key = " OR ".join(f"{quote(key)} IS NULL" for key in keys)
     counted = rows.selectExpr(
         "count(*) AS rows",
         f"count_if({no_key}) AS lacking",
-        f"count(DISTINCT named_struct({fields})) AS n",
+        f"count(DISTINCT named_struct({fields})) AS distinct",
     ).first()
     assert counted is not None, "an aggregate has a row"
+    return CountedKeys(counted["rows"], counted["lacking"], counted["distinct"])
+
+
+def _refuse_wrong_keys(target: DatasetTable, counted: CountedKeys, keys: Sequence[str]) -> int:
+    """The number of rows. Raises OperationError unless the keys tell them apart."""
+    named = ", ".join(map(quote, keys))
     where = target.dataset.relations.current
-    if counted["lacking"]:
-        problem = f"{counted['lacking']:,} of {counted['rows']:,} rows have no value in ({named})"
+    if counted.lacking:
+        problem = f"{counted.lacking:,} of {counted.rows:,} rows have no value in ({named})"
         raise RESULT_KEYS_WRONG(where=where, problem=problem)
-    if counted["n"] != counted["rows"]:
-        more = counted["rows"] - counted["n"]
-        problem = f"{more:,} of {counted['rows']:,} rows repeat the values of another in ({named})"
+    if counted.distinct != counted.rows:
+        more = counted.rows - counted.distinct
+        problem = f"{more:,} of {counted.rows:,} rows repeat the values of another in ({named})"
         raise RESULT_KEYS_WRONG(where=where, problem=problem)
-    return int(counted["rows"])
+    return counted.rows
 
 
 def _state_after(

@@ -188,6 +188,15 @@ def reads_late_records_only(dataset: ResolvedDataset, shape: Shape, view: str) -
     return view == dataset.relations.view and _shows_newest_events(shape, _current_headers(dataset))
 
 
+def shows_newest_rows(dataset: ResolvedDataset, shape: Shape) -> bool:
+    """Whether the live view shows of each record its newest change, or its row in Current.
+
+    No row leaves it by its age.
+    """
+    headers = _current_headers(dataset)
+    return shape.expired is None and _shows_newest_events(shape, headers)
+
+
 def _current_headers(dataset: ResolvedDataset) -> tuple[str, ...]:
     return (h.FROM_TIMESTAMP,) if dataset.relations.from_timestamp else ()
 

@@ -146,21 +146,69 @@ class TableFile:
 
         `keep`: they are likely to be read again.
         """
+        return self._read(group, columns, None, keep=keep)
+
+    def read_at(
+        self,
+        group: int,
+        columns: Sequence[Mapping[str, Any]],
+        rows: pa.Array,
+        *,
+        keep: bool = False,
+    ) -> pa.Table:
+        """The same of some rows, by their places in the row group."""
+        return self._read(group, columns, rows, keep=keep)
+
+    def _read(
+        self,
+        group: int,
+        columns: Sequence[Mapping[str, Any]],
+        places: pa.Array | None,
+        *,
+        keep: bool,
+    ) -> pa.Table:
         there = {
             column["id"]: self._fields[column["id"]]
             for column in columns
             if column["id"] in self._fields
         }
-        rows = self._columns(group, [field.name for field in there.values()], keep=keep)
-        count = self.footer.row_group(group).num_rows
+        names = [field.name for field in there.values()]
+        coded = (
+            []
+            if keep or places is None
+            else [name for name in names if self._is_coded(group, name)]
+        )
+        rows = self._columns(group, names, keep=keep, coded=coded)
+        count = self.footer.row_group(group).num_rows if places is None else len(places)
         arrays: dict[str, Any] = {}
         for one in columns:
             field = there.get(one["id"])
-            column = pa.nulls(count, arrow_type(one["type"])) if field is None else rows[field.name]
+            if field is None:
+                column = pa.nulls(count, arrow_type(one["type"]))
+            elif places is None:
+                column = rows[field.name]
+            else:
+                column = rows[field.name].take(places)
+                column = column.cast(field.type) if field.name in coded else column
             arrays[one["name"]] = column.cast(typed(column.type, one["type"]))
         return pa.table(arrays)
 
-    def _columns(self, group: int, names: Sequence[str], *, keep: bool) -> Columns:
+    def _is_coded(self, group: int, name: str) -> bool:
+        """Whether all texts of a column are codes of a dictionary: then few of them are decoded."""
+        leaf = self._leaves.get(name)
+        if leaf is None:
+            return False
+        chunk = self.footer.row_group(group).column(leaf)
+        encodings = set(chunk.encodings)
+        return (
+            chunk.physical_type == "BYTE_ARRAY"
+            and "PLAIN" not in encodings
+            and bool(encodings & {"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+        )
+
+    def _columns(
+        self, group: int, names: Sequence[str], *, keep: bool, coded: Sequence[str] = ()
+    ) -> Columns:
         place = (self._files, self._location, group)
         cached = COLUMN_CACHE.of(place, names) if keep else {}
         missing = [name for name in names if name not in cached]
@@ -170,7 +218,9 @@ class TableFile:
         # Ranges of columns that are side by side are asked for at once.
         with (
             self._files.open(self._location) as source,
-            pq.ParquetFile(source, metadata=self.footer, pre_buffer=True) as file,
+            pq.ParquetFile(
+                source, metadata=self.footer, pre_buffer=True, read_dictionary=list(coded)
+            ) as file,
         ):
             rows = file.read_row_group(group, columns=missing, use_threads=False)
         read = {name: rows.column(name) for name in missing}

@@ -54,6 +54,7 @@ class IcebergTable:
         self._reach: FileAccess | None = None
         self._is_reached = False
         self._format: int | None = None
+        self._metadata: tuple[str, dict[str, Any]] | None = None
 
     @property
     def java(self) -> Any:
@@ -195,6 +196,17 @@ class IcebergTable:
         newest = self._java.operations().refresh()
         document: dict[str, Any] = json.loads(str(self.iceberg.TableMetadataParser.toJson(newest)))
         return document
+
+    def kept_metadata(self) -> dict[str, Any]:
+        """The same, for those that ask again and again: it stays in memory while it is the newest.
+
+        With many snapshots the text is long.
+        """
+        location = str(self._java.operations().refresh().metadataFileLocation())
+        kept = self._metadata
+        if kept is None or kept[0] != location:
+            kept = self._metadata = (location, self.metadata())
+        return kept[1]
 
     def opened_again(self) -> IcebergTable:
         """The same table with a Java object of its own, for commits next to the owner's steps."""

@@ -7,12 +7,13 @@ builder. Iceberg then refuses a statement that would drop a dialect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from polynya.lake.fold.live_views import DEFINITION, columns_of, definition_of, definitions
 from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.layout import create_namespaces
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.session import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
@@ -89,6 +90,44 @@ def create_views(
         _replace(spark, place, schema, {Dialect.SPARK: sql, **more}, properties)
         published.append(f"{dataset.relations.schema}.{name}")
     return published
+
+
+def publish_query_view(spark: SparkSession, schema: str, view: str, sql: str, owner: str) -> bool:
+    """Create or replace the view of a query that no table keeps; whether it was changed.
+
+    `owner` names its task. Other dialects go: nothing but Spark has the text of a user's query.
+    """
+    catalog = view_catalog(spark)
+    create_namespaces(spark, [quote_path(catalog, schema)])
+    place = _place(spark, quote_path(catalog, schema, view))
+    struct = spark.sql(sql)._jdf.schema()
+    wanted = {DEFINITION: f"{owner} {struct.toDDL()}", TRANSLATED_BY: ""}
+    if _has(place, sql, wanted):
+        return False
+    jvm: Any = spark._jvm
+    made = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(struct)
+    _replace(spark, place, made, {Dialect.SPARK: sql}, {**wanted, _MAY_DROP: "true"})
+    return True
+
+
+def query_views(spark: SparkSession, schema: str, owner: str, known: Collection[str]) -> list[str]:
+    """Names of the views of a schema that `publish_query_view` made for an owner.
+
+    Those of `known`, in lower case, are left out.
+    """
+    path = quote_path(view_catalog(spark), schema)
+    if not spark.catalog.databaseExists(path):
+        return []
+    found = []
+    for row in spark.sql(f"SHOW VIEWS IN {path}").collect():
+        name = str(row["viewName"])
+        if name.lower() in known or row["isTemporary"]:
+            continue
+        place = _place(spark, quote_path(view_catalog(spark), schema, name))
+        view = place.catalog().loadView(place.identifier())
+        if str(view.properties().get(DEFINITION)).startswith(f"{owner} "):
+            found.append(name)
+    return found
 
 
 def drop_views(spark: SparkSession, names: Iterable[str]) -> None:

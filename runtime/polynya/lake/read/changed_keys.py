@@ -107,7 +107,7 @@ def changed_keys(table: IcebergTable, shape: Shape, before: int, now: int) -> pa
     store = table.reach().reads
     if reason is not None or isinstance(store, str):
         return reason or str(store)
-    metadata = table.metadata()
+    metadata = table.kept_metadata()
     if before not in {one["snapshot-id"] for one in metadata.get("snapshots", ())}:
         return "the snapshot that it has read has expired"
     snapshots = snapshots_between(metadata, before, now)

@@ -19,7 +19,6 @@ from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 
 from polynya.lake.fold.shape import Shape
-from polynya.lake.read.query import run_query
 from polynya.lake.spark.api import PySparkException, SparkSession
 from polynya.lake.spark.session import CATALOG, internal_name
 from polynya.lake.table.shaping import shape_of
@@ -89,6 +88,9 @@ def versions_and_events(
         if h.FROM_TIMESTAMP in columns
         else ""
     )
+    # Start-up time: sqlglot.
+    from polynya.lake.read.query import run_query
+
     versions = run_query(spark, f"SELECT * FROM {view} WHERE {where} {order}")
     events = run_query(
         spark, f"SELECT * FROM {changes} WHERE {where} ORDER BY {h.CHANGE_IDENTIFIER}"

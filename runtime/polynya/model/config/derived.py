@@ -108,10 +108,40 @@ class DerivedDataset(DerivedTable):
         description="Instead of `sql`: a list of processors, which become one query.",
     )
     keys: tuple[Column, ...] = Field(
-        min_length=1,
+        default=(),
         description="Columns of the query that together tell its rows apart. A row without a "
-        "value for one of them, or two rows with the same values, refuse the result.",
+        "value for one of them, or two rows with the same values, refuse the result. Every table "
+        "has some, a view has none.",
     )
+    materialize: Literal["table", "view"] = Field(
+        default="table",
+        description="`table` keeps the rows of the query. `view` keeps none: a view of the catalog "
+        "runs the query over the live views of its inputs whenever it is read. Default: `table`.",
+    )
+
+    @model_validator(mode="after")
+    def _fits_its_rows(self) -> Self:
+        written = self.model_fields_set - {"name", "sql", "flow", "materialize"}
+        if self.materialize == "view" and written:
+            first = next(name for name in type(self).model_fields if name in written)
+            raise PydanticCustomError(
+                "polynya_value",
+                "{message}",
+                {
+                    "message": f"a view keeps no rows, so it has no `{first}`",
+                    "fix": f"remove `{first}`, or write `materialize: table`",
+                },
+            )
+        if self.materialize == "table" and not self.keys:
+            raise PydanticCustomError(
+                "polynya_value",
+                "{message}",
+                {
+                    "message": "a table needs `keys`",
+                    "fix": "name the columns that tell the rows of the query apart",
+                },
+            )
+        return self
 
     @model_validator(mode="after")
     def _has_one_query(self) -> Self:
@@ -225,11 +255,14 @@ class DerivedTask(StorageTask):
     registered: tuple[RegisteredTask, ...] = Field(
         default=(), description="Likewise, those whose tables others maintain."
     )
+    query_views: dict[str, DerivedQuery] = Field(
+        default_factory=dict, description="The queries that no table keeps, by their names."
+    )
     depth: int = Field(description="1 over tasks that read no other tables, else one more.")
 
     def query_of(self, name: str) -> DerivedQuery:
-        """The query of a dataset."""
-        return self.queries[name]
+        """The query of a dataset or a view."""
+        return self.queries[name] if name in self.queries else self.query_views[name]
 
     def stage_of(self, name: str) -> int:
         """The stage in which a run that ends derives a dataset: after all that it reads."""
@@ -238,4 +271,8 @@ class DerivedTask(StorageTask):
     @property
     def last_stage(self) -> int:
         """The stage in which all tables of the task have been derived."""
-        return max(map(self.stage_of, self.queries))
+        return max(map(self.stage_of, self.queries), default=self.depth)
+
+    def view_of(self, name: str) -> str:
+        """`schema.view` of a query that no table keeps."""
+        return f"{self.schema_}.{self.prefix}{name}"

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from polynya.model.config.ask import AskSettings
 from polynya.model.config.aws import Aws, AwsAccess
 from polynya.model.config.catalog import (
     Catalog,
@@ -194,6 +195,10 @@ class Project(Frozen):
         default=(),
         description="Changes of rows and columns by patterns, in this order, for the datasets of "
         "all tasks but transforms; they come before those of the task.",
+    )
+    ask: AskSettings | None = Field(
+        default=None,
+        description="The language model of `polynya ask`. Default: none, and nothing is sent.",
     )
     latency: LatencySettings | None = Field(
         default=None,

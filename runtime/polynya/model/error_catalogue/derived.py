@@ -153,3 +153,14 @@ PROJECT_INPUT_REFUSED: Final = ErrorEntry(
     "crm_core, task: customers}`. The other project is the folder `projects/crm_core` of this one, "
     "or a symbolic link to it, and both keep their tables in the same catalog and warehouse.",
 )
+VIEW_HAS_TABLE: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-142",
+    title="a view has the name of a table that its transform kept before",
+    message="the query is a view now, and its rows are still in {table}",
+    state="table and views are as the last step left them; other tables continue",
+    fix="give the view another name, or drop the table: `DROP TABLE` in Spark, with its views",
+    page="`materialize: view` keeps no rows. Polynya drops no table by itself, since its history "
+    "may not be found anywhere else. The other way round it needs nothing: the table's live view "
+    "takes the place of the view.",
+)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Final
 
 from polynya.model.config.access import AccessDocument, ViewKind
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.error_catalogue.access import NOT_READABLE
 from polynya.model.names import shown
 from polynya.model.types import DataType
-from polynya.query.embedded import EmbeddedView
-from polynya.query.stored_rows import RowLimits
 from polynya.server.access.roles import READS_ALL, Person, roles_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from polynya.query.embedded import EmbeddedView
+    from polynya.query.stored_rows import RowLimits
 
 ALL_KINDS: Final[tuple[ViewKind, ...]] = ("current", "history", "changes")
 
@@ -128,6 +130,9 @@ class MaskedView:
 
     def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
         """Some columns of all rows. Values of masked ones do not reach the statement."""
+        # Start-up time.
+        import pyarrow as pa
+
         table = self._view.rows(columns, limits)
         for place, field in enumerate(table.schema):
             if self._readable.masked(field.name):

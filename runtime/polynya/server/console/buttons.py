@@ -37,8 +37,8 @@ def offered(request: Request, buttons: Iterable[Button]) -> list[Button]:
 
 
 def of_task(task: TaskShown, datasets: Iterable[str]) -> Iterator[Button]:
-    """What can be done with a task, by its kind; `datasets` are those to maintain."""
-    name = task.name
+    """What can be done with a task, by its kind; `datasets` are names or globs of all it has."""
+    name, named = task.name, list(datasets)
     if task.kind == "registered":
         return
     if task.kind == "landing":
@@ -47,17 +47,19 @@ def of_task(task: TaskShown, datasets: Iterable[str]) -> Iterator[Button]:
         yield Button("run", "Run", "play", {"tasks": name, "once": "true"}, "strong")
     if task.kind in _LANDED:
         yield Button("reload", "Reload", "refresh-cw", {"task": name})
+    if task.kind in _WITH_TABLES and named:
+        # Without a name it would maintain the whole project.
+        yield Button("maintain", "Maintain", "wrench", {"datasets": named})
     if task.kind in _WITH_TABLES:
-        yield Button("maintain", "Maintain", "wrench", {"datasets": list(datasets)})
         yield Button("task-recreate", "Recreate", "rotate-cw", {"task": name})
     yield Button("task-stop", "Stop", "square", {"task": name})
     yield Button("task-start", "Start", "power", {"task": name})
     yield Button("task-resume", "Resume", "play", {"task": name})
 
 
-def of_capture(task: str, states: Iterable[str] = ()) -> Iterator[Button]:
-    """What can be done with a capture; all of it where `states` has no names of actions."""
-    chosen = frozenset(states)
+def of_capture(task: str, actions: Iterable[str] = ()) -> Iterator[Button]:
+    """What can be done with a capture: these actions, or all of them where none is named."""
+    chosen = frozenset(actions)
     for one in (
         Button("landing-stop", "Stop the capture", "square", {"task": task}),
         Button("landing-resume", "Resume the capture", "play", {"task": task}),

@@ -150,6 +150,7 @@ async def rows(request: Request, name: str, view: ViewKind = "current") -> HTMLR
         columns=found.columns if found else {},
         rows=[(_record(name, keys, row), _cells(row)) for row in (found.rows if found else ())],
         more=found is not None and found.more,
+        sql=found.sql if found else "",
         view=view,
         views=ALL_KINDS,
         problem=problem,

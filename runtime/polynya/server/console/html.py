@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -136,6 +137,7 @@ def _environment() -> Environment:
         "number": number,
         "query": lambda parameters: urlencode(parameters, doseq=True, errors="replace"),
         "pretty": pretty,
+        "shell": lambda text: shlex.quote(str(text)),
         "size": size,
         # As of Jinja, but for text that UTF-8 does not have, which files may hold.
         "urlencode": lambda text: quote(str(text), safe="/", errors="replace"),

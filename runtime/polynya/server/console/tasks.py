@@ -24,7 +24,7 @@ from polynya.server.routes.projects import TaskShown
 
 router = APIRouter()
 
-#: Datasets that the button for maintenance names one by one; with more it names none, which is all.
+#: Datasets that the button for maintenance names one by one.
 _MOST_NAMED: Final = 50
 _DATASETS_OF_A_PAGE: Final = 100
 #: The newest operations of a server among which those of a task are sought.
@@ -46,7 +46,7 @@ async def task(
         "task.html",
         fragment="state",
         **_frame(request, found),
-        buttons=offered(request, of_task(found, _named(datasets))),
+        buttons=offered(request, of_task(found, await _named(request, datasets))),
         datasets=datasets,
         bad=[one for one in datasets.items if one.health not in _GOOD],
         sort=sort,
@@ -86,8 +86,15 @@ async def operations(request: Request, name: str) -> HTMLResponse:
     )
 
 
-def _named(datasets: ListPage[DatasetShown]) -> list[str]:
-    return [one.name for one in datasets.items] if datasets.total <= _MOST_NAMED else []
+async def _named(request: Request, datasets: ListPage[DatasetShown]) -> list[str]:
+    """Names or a glob of exactly the datasets of a task, for an action; none where none is so."""
+    if datasets.total <= _MOST_NAMED:
+        return [one.name for one in datasets.items]
+    if not datasets.items:
+        return []
+    glob = f"{datasets.items[0].name.partition('.')[0]}.*"
+    found = await datasets_api.datasets(request, name=glob, limit=1)
+    return [glob] if found.total == datasets.total else []
 
 
 def _frame(request: Request, found: TaskShown) -> dict[str, Any]:

@@ -90,17 +90,10 @@ class _Limits:
         self.strangers = RateLimits(STRANGERS, self.clock)
         self.calls = RateLimits(CALLS, self.clock)
 
-    def check_stranger(self, address: str) -> None:
-        """Refuse an address whose calls were not genuine too often."""
-        _refuse_if(self.strangers.take(address, 0.0), address)
 
-    def take(self, name: str) -> None:
-        """Count a genuine call."""
-        _refuse_if(self.calls.take(name), name)
-
-
-def _refuse_if(seconds: float, name: str) -> None:
-    if seconds:
+def _take(limits: RateLimits, name: str) -> None:
+    """Count a call. Raises RefusedError POLYNYA-ACC-012 beyond the limit."""
+    if seconds := limits.take(name):
         raise TOO_MANY_REQUESTS(name=name).by(429, Retry_After=str(int(seconds) + 1))
 
 
@@ -154,19 +147,19 @@ def _webhook_called(
 ) -> CallTaken:
     limits, now = _limits(request), ServerState.of(request).clock.now()
     address = request.client.host if request.client is not None else ""
-    limits.check_stranger(address)
     signature = received(header, now)
     reason = signature if isinstance(signature, str) else "the signature is not of its secret"
     one = loaded_automations(request)[0].get(place[0])
     trigger = None if one is None else webhook_of(one.settings, place[1])
     if isinstance(signature, str) or not _is_genuine(trigger, signature, body):
-        limits.strangers.charge(address, 1.0)
+        # Only now: others may have the same address, as behind a load balancer.
+        _take(limits.strangers, address)
         raise WEBHOOK_REFUSED(reason=reason).by(401, WWW_Authenticate=SIGNATURE)
     assert one is not None, "a webhook that does not exist is never genuine"
     sender = f"webhook:{place[0]}/{place[1]}"
     # For the line of the audit log.
     request.scope["polynya.person"] = Person(sender)
-    limits.take(sender)
+    _take(limits.calls, sender)
     known_until = datetime.fromtimestamp(signature.seconds + 1, UTC) + WINDOW
     why = f"the webhook {place[1]} called"
     call = AutomationCall(why, secrets.token_hex(4), f"{place[1]} {signature.hex}", known_until)
@@ -215,7 +208,7 @@ def call(
     if not asked.reason.isprintable():
         raise REQUEST_INVALID(reason="`reason` is not one line of text")
     person, now = caller(request)[0], ServerState.of(request).clock.now()
-    _limits(request).take(f"{person.name} {name}")
+    _take(_limits(request).calls, f"{person.name} {name}")
     why = f"{person.name} called by the API" + (f": {asked.reason}" if asked.reason else "")
     key = None
     if idempotency_key is not None:

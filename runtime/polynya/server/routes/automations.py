@@ -6,6 +6,8 @@ A run by hand is the action `automation-run`, an operation with progress and can
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -16,7 +18,7 @@ from polynya.automation.due import DueMoment
 from polynya.automation.outlook import AutomationWord, next_moments, word_of
 from polynya.automation.state import AutomationState, AutomationStore, RunLog
 from polynya.model.automations import AUTOMATION_FOLDER, LoadedAutomation, load_automations
-from polynya.model.documents.files import is_document
+from polynya.model.documents.files import document_files, is_document
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE, REQUEST_INVALID
 from polynya.model.errors import ConfigError
 from polynya.model.loader import LoadedProject
@@ -57,7 +59,7 @@ class AutomationRunShown(BaseModel):
         return cls(**_run_values(log))
 
 
-class StepShown(BaseModel):
+class RunStepShown(BaseModel):
     """One action of a run, as its command line; `unknown`: its process died during it."""
 
     action: str
@@ -72,12 +74,12 @@ class StepShown(BaseModel):
 class RunWithSteps(AutomationRunShown):
     """A run with each of its steps."""
 
-    steps: list[StepShown]
+    steps: list[RunStepShown]
 
     @classmethod
     def of(cls, log: RunLog) -> RunWithSteps:
         """The run of a log."""
-        steps = [StepShown(**step.model_dump()) for step in log.steps]
+        steps = [RunStepShown(**step.model_dump()) for step in log.steps]
         return cls(**_run_values(log), steps=steps)
 
 
@@ -121,10 +123,22 @@ class AutomationDetails(AutomationShown):
     definition: dict[str, Any]
 
 
+class LookShown(BaseModel):
+    """When a process last looked at automations, to the minute, and which: `host:process`."""
+
+    at: datetime
+    by: str
+
+
 class AutomationPage(ListPage[AutomationShown]):
-    """Automations by name, and what is wrong with files that have none that is valid."""
+    """Automations by name, and what is wrong with files that have none that is valid.
+
+    `looked` is null if no process has ever looked: what waits then waits for `polynya run` or an
+    agent.
+    """
 
     errors: list[dict[str, Any]]
+    looked: LookShown | None
 
 
 class AutomationDocuments(BaseModel):
@@ -178,12 +192,42 @@ def _project(request: Request) -> LoadedProject:
     return state.overview.newest().project or state.project()
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The automations of files, and what tells these files and their project from others."""
+
+    key: object
+    automations: dict[str, LoadedAutomation]
+    errors: tuple[ConfigError, ...]
+
+
 def loaded_automations(
     request: Request,
-) -> tuple[dict[str, LoadedAutomation], list[ConfigError]]:
-    """The valid automations of the project of a request by name, and what is wrong with others."""
-    automations, errors = load_automations(_project(request))
-    return {one.settings.name: one for one in automations}, errors
+) -> tuple[dict[str, LoadedAutomation], tuple[ConfigError, ...]]:
+    """The valid automations of the project of a request by name, and what is wrong with others.
+
+    A file is parsed again when it has changed, so that a request does not cost all of them.
+    """
+    project = _project(request)
+    key = _key_of(project)
+    kept = getattr(request.app.state, "automations", None)
+    if not isinstance(kept, _Kept) or kept.key != key:
+        automations, errors = load_automations(project)
+        kept = _Kept(key, {one.settings.name: one for one in automations}, tuple(errors))
+        request.app.state.automations = kept
+    return kept.automations, kept.errors
+
+
+def _key_of(project: LoadedProject) -> object:
+    """What automations depend on: their files, and the tasks, zone and variables of the project."""
+    files = []
+    for path in document_files(project.directory / AUTOMATION_FOLDER):
+        with suppress(FileNotFoundError):
+            found = path.stat()
+            files.append((path.name, found.st_mtime_ns, found.st_size, found.st_ino))
+    tasks = tuple(task.name for task in project.works)
+    variables = tuple(sorted(project.bindings.variables.items()))
+    return tuple(files), tasks, project.project.time_zone, bool(project.errors), variables
 
 
 def automation_of(request: Request, name: str) -> LoadedAutomation:
@@ -206,6 +250,7 @@ def automations(
     """The automations by name."""
     loaded, errors = loaded_automations(request)
     store, now = store_of(request), ServerState.of(request).clock.now()
+    look = store.last_look()
     names = page(sorted(loaded), lambda name: (name, name), limit, cursor)
     return AutomationPage(
         items=[
@@ -215,6 +260,7 @@ def automations(
         total=names.total,
         next=names.next,
         errors=[error.as_dict() for error in errors],
+        looked=None if look is None else LookShown(**look.model_dump()),
     )
 
 

@@ -78,6 +78,10 @@ class NodeShown(BaseModel):
     leads: bool
     units: int
     capacity: float | None = Field(description="its processors")
+    machine: str | None = Field(description="type of its instance on EC2, such as `m7g.large`")
+    leaving: str | None = Field(
+        description="why it drains or has left, such as the notice of a Spot interruption"
+    )
     version: str
     renewed_at: str | None
 
@@ -268,6 +272,8 @@ def _nodes(look: ClusterLook) -> list[NodeShown]:
                 leads=one.leads,
                 units=one.units,
                 capacity=lease.capacity,
+                machine=lease.machine or None,
+                leaving=lease.leaving or None,
                 version=one.version,
                 renewed_at=_iso(lease.renewed_at),
             )
@@ -313,6 +319,8 @@ def _of_agent(report: Mapping[str, Any]) -> NodeShown:
         leads=True,
         units=len(_units_of_agent(report)),
         capacity=None,
+        machine=None,
+        leaving=None,
         version="",
         renewed_at=report["at"],
     )

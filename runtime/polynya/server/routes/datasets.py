@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from polynya.engine.inventory import ProjectTable, tables_of
@@ -28,7 +28,7 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.health import HealthPart, HealthWord
 from polynya.server.overview import DatasetOverview
-from polynya.server.pages import Cursor, Limit, ListPage, page
+from polynya.server.pages import Cursor, Fields, Limit, ListPage, only, page
 from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
 from polynya.server.state import ServerState
 
@@ -153,6 +153,12 @@ class TableFiles(BaseModel):
     done: list[DoneMaintenance]
 
 
+class SampleRows(QueryAnswered):
+    """Rows of a view, with the statement that reads them all."""
+
+    sql: str
+
+
 class DatasetOrder(StrEnum):
     """By what a list of datasets is sorted; the largest first, but for names."""
 
@@ -174,18 +180,45 @@ def _value(facts: DatasetOverview, order: DatasetOrder) -> float:
     return -float(status.rows_quarantined)
 
 
-@router.get("/datasets", dependencies=[allowed(Action.VIEW_PROJECT)])
-async def datasets(
+_Glob = Annotated[str, Query(max_length=500, description="a glob of names")]
+_Task = Annotated[str | None, Query(max_length=500)]
+
+
+@router.get(
+    "/datasets",
+    name="datasets",
+    response_model=ListPage[DatasetShown],
+    dependencies=[allowed(Action.VIEW_PROJECT)],
+)
+async def datasets_with_fields(
     request: Request,
     *,
-    name: Annotated[str, Query(max_length=500, description="a glob of names")] = "*",
-    task: Annotated[str | None, Query(max_length=500)] = None,
+    name: _Glob = "*",
+    task: _Task = None,
     health: HealthWord | None = None,
     sort: DatasetOrder = DatasetOrder.NAME,
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> ListPage[DatasetShown]:
+    fields: Fields = None,
+) -> Response:
     """The datasets of the project, as of the newest look at their tables."""
+    found = await datasets(
+        request, name=name, task=task, health=health, sort=sort, limit=limit, cursor=cursor
+    )
+    return only(found, fields, DatasetShown)
+
+
+async def datasets(
+    request: Request,
+    *,
+    name: str = "*",
+    task: str | None = None,
+    health: HealthWord | None = None,
+    sort: DatasetOrder = DatasetOrder.NAME,
+    limit: int = 100,
+    cursor: str | None = None,
+) -> ListPage[DatasetShown]:
+    """A page of datasets, for routes that show it."""
     overview, loaded = await ServerState.of(request).newest()
 
     def place(one: DatasetOverview) -> tuple[float, str]:
@@ -207,9 +240,19 @@ async def datasets(
     return ListPage(items=items, total=part.total, next=part.next)
 
 
-@router.get("/datasets/{name}", dependencies=[allowed(Action.VIEW_PROJECT)])
-async def dataset(request: Request, name: str) -> DatasetDetails:
+@router.get(
+    "/datasets/{name}",
+    name="dataset",
+    response_model=DatasetDetails,
+    dependencies=[allowed(Action.VIEW_PROJECT)],
+)
+async def dataset_with_fields(request: Request, name: str, fields: Fields = None) -> Response:
     """One dataset."""
+    return only(await dataset(request, name), fields, DatasetDetails)
+
+
+async def dataset(request: Request, name: str) -> DatasetDetails:
+    """One dataset, for routes that show it."""
     overview, loaded = await ServerState.of(request).newest()
     facts = overview.datasets.get(name)
     if facts is None:
@@ -345,7 +388,7 @@ def rows(
     name: str,
     view: ViewKind = "current",
     limit: Annotated[int, Query(ge=1, le=500, description="most rows")] = 50,
-) -> QueryAnswered:
+) -> SampleRows:
     """Some rows of a live view, as a query of the person who asks reads them."""
     relations = table_of(request, name).dataset.relations
     views: dict[ViewKind, str] = {
@@ -354,7 +397,8 @@ def rows(
         "changes": relations.changes_view,
     }
     sql = f"SELECT * FROM {quote_path(relations.schema, views[view])}"
-    return answered(request, QueryAsked(sql=sql, limit=limit))
+    found = answered(request, QueryAsked(sql=sql, limit=limit))
+    return SampleRows(sql=sql, **found.model_dump())
 
 
 def table_of(request: Request, name: str) -> ProjectTable:

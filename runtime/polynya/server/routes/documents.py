@@ -12,6 +12,7 @@ from polynya.model.error_catalogue.server import DOCUMENT_CHANGED
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
+from polynya.server.documents import DocumentPlace
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
@@ -41,6 +42,9 @@ class DocumentChanged(BaseModel):
 
 DryRun = Annotated[bool, Query(description="show what the change would do, and write nothing")]
 IfMatch = Annotated[str | None, Header(max_length=200)]
+Place = Annotated[
+    DocumentPlace, Query(description="the project folder, or its configuration bucket")
+]
 Folder = Annotated[
     str | None, Query(max_length=200, description="only documents of this folder, such as `tasks`")
 ]
@@ -48,12 +52,17 @@ Folder = Annotated[
 
 @router.get("/documents", dependencies=[allowed(Action.VIEW_DOCUMENTS)])
 def documents(
-    request: Request, *, folder: Folder = None, limit: Limit = 100, cursor: Cursor = None
+    request: Request,
+    *,
+    folder: Folder = None,
+    place: Place = DocumentPlace.PROJECT,
+    limit: Limit = 100,
+    cursor: Cursor = None,
 ) -> ListPage[DocumentShown]:
     """The documents of the project by path."""
     found = [
         DocumentShown(path=one.path, etag=one.etag, bytes=len(one.content))
-        for one in ServerState.of(request).documents.all()
+        for one in ServerState.of(request).documents_at(place).all()
         if folder in (None, one.path.rpartition("/")[0])
     ]
     return page(found, lambda one: (one.path, one.path), limit, cursor)
@@ -65,9 +74,9 @@ def documents(
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-def document(request: Request, path: str) -> Response:
+def document(request: Request, path: str, *, place: Place = DocumentPlace.PROJECT) -> Response:
     """The text of one document; its version is the header `ETag`."""
-    found = ServerState.of(request).documents.read(path)
+    found = ServerState.of(request).documents_at(place).read(path)
     return Response(found.content, 200, {"ETag": found.etag}, "text/plain; charset=utf-8")
 
 
@@ -87,6 +96,7 @@ async def put_document(
     if_match: IfMatch = None,
     if_none_match: IfMatch = None,
     *,
+    place: Place = DocumentPlace.PROJECT,
     dry_run: DryRun = False,
 ) -> DocumentChanged:
     """Replace a document, with its version as `If-Match`; or make one, with `If-None-Match: *`."""
@@ -94,26 +104,38 @@ async def put_document(
         raise DOCUMENT_CHANGED(path=shown(path))
     content = await request.body()
     return await run_in_threadpool(
-        changed_document, request, path, content, if_match, write=not dry_run
+        changed_document, request, path, content, if_match, write=not dry_run, place=place
     )
 
 
 @router.delete("/documents/{path:path}", dependencies=[allowed(Action.EDIT_DOCUMENTS)])
 def delete_document(
-    request: Request, path: str, if_match: IfMatch = None, *, dry_run: DryRun = False
+    request: Request,
+    path: str,
+    if_match: IfMatch = None,
+    *,
+    place: Place = DocumentPlace.PROJECT,
+    dry_run: DryRun = False,
 ) -> DocumentChanged:
     """Remove a document, with its version as `If-Match`."""
-    ServerState.of(request).documents.read(path)
+    ServerState.of(request).documents_at(place).read(path)
     if if_match is None:
         raise DOCUMENT_CHANGED(path=shown(path))
-    return changed_document(request, path, None, if_match, write=not dry_run)
+    return changed_document(request, path, None, if_match, write=not dry_run, place=place)
 
 
 def changed_document(
-    request: Request, path: str, content: bytes | None, version: str | None, *, write: bool
+    request: Request,
+    path: str,
+    content: bytes | None,
+    version: str | None,
+    *,
+    write: bool,
+    place: DocumentPlace = DocumentPlace.PROJECT,
 ) -> DocumentChanged:
     """Change a document, or tell what that would do. Raises as `ProjectDocuments.change`."""
-    change = ServerState.of(request).documents.change(path, content, version, write=write)
+    documents = ServerState.of(request).documents_at(place)
+    change = documents.change(path, content, version, write=write)
     return DocumentChanged(
         path=path,
         etag=change.after and change.after.etag,

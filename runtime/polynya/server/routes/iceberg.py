@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter, Request, Response
 
-from polynya.engine.rest_protocol import METHODS, RestRequest, answer
 from polynya.model.error_catalogue.access import NOT_READABLE
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed, caller
@@ -12,6 +13,9 @@ from polynya.server.access.views import reads_whole_project
 from polynya.server.state import ServerState
 
 router = APIRouter()
+
+#: Those that any path of the protocol knows.
+METHODS: Final = ("DELETE", "GET", "HEAD", "POST", "PUT")
 
 
 @router.api_route(
@@ -22,6 +26,9 @@ router = APIRouter()
 )
 def iceberg(request: Request, path: str) -> Response:
     """Answer one request of the protocol."""
+    # Start-up time: DuckDB and sqlglot.
+    from polynya.engine.rest_protocol import RestRequest, answer
+
     person, document = caller(request)
     if not reads_whole_project(person, document):
         raise NOT_READABLE(view="the catalog of the project", person=person.name)

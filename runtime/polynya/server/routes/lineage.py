@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
-from polynya.derived.column_graph import ColumnGraph
-from polynya.engine.commands.lineage import nodes_of, project_graph
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.state import ServerState
+
+if TYPE_CHECKING:
+    from polynya.derived.column_graph import ColumnGraph
 
 router = APIRouter(tags=["lineage"])
 
@@ -36,6 +37,9 @@ def lineage(
     ] = None,
 ) -> LineageShown:
     """The lineage of a dataset (`schema.view`) or of a column of it."""
+    # Start-up time: sqlglot.
+    from polynya.engine.commands.lineage import nodes_of
+
     graph = _graph(request)
     starts = nodes_of(graph, subject)
     chosen = graph.downstream(starts) if impact else graph.upstream(starts)
@@ -47,6 +51,8 @@ def lineage(
 
 def _graph(request: Request) -> ColumnGraph:
     """The graph of the project, made once for each overview: it reads each table."""
+    from polynya.engine.commands.lineage import project_graph
+
     state = ServerState.of(request)
     overview = state.overview.newest()
 

@@ -60,7 +60,7 @@ class ToldShown(BaseModel):
 
 
 class OpenShown(BaseModel):
-    """Something that is wrong now, and who was told of it; nobody may have been."""
+    """Something that is wrong now, and the routes that were told of it, if any."""
 
     name: str
     task: str | None

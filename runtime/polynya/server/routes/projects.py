@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
@@ -115,16 +115,21 @@ async def changes(
 
 
 def _changes(overview: Overview, since: datetime) -> RecentChanges:
-    rows: Counter[str] = Counter()
-    commits = datasets = 0
+    commits = datasets = copied = applied = quarantined = 0
     is_whole = True
     shapes: list[ShapeChange] = []
     for one in overview.datasets.values():
-        recent = [commit for commit in one.commits if commit.at >= since]
-        commits, datasets = commits + len(recent), datasets + bool(recent)
-        is_whole &= len(recent) < MOST_COMMITS
-        for commit in recent:
-            rows.update(commit.rows)
+        recent = 0
+        for commit in reversed(one.commits):
+            if commit.at < since:
+                break
+            recent += 1
+            rows = commit.rows
+            copied += rows.get("out", 0)
+            applied += rows.get("events", 0)
+            quarantined += rows.get("quarantined", 0)
+        commits, datasets = commits + recent, datasets + bool(recent)
+        is_whole &= recent < MOST_COMMITS
         decided = one.status.shape_changes if one.status is not None else ()
         shapes += [
             ShapeChange(dataset=one.name, at=change.at, says=change.says, policy=change.policy)
@@ -136,9 +141,9 @@ def _changes(overview: Overview, since: datetime) -> RecentChanges:
         since=since.isoformat(),
         commits=commits,
         datasets=datasets,
-        rows_copied=rows["out"],
-        events_applied=rows["events"],
-        rows_quarantined=rows["quarantined"],
+        rows_copied=copied,
+        events_applied=applied,
+        rows_quarantined=quarantined,
         shapes=shapes[:_MOST_SHAPES],
         shape_changes=len(shapes),
         is_whole=is_whole,

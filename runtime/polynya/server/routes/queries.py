@@ -10,26 +10,26 @@ from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from itertools import chain
-from typing import Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from polynya.engine.answers import Answers, QueryEngine, plan_embedded
-from polynya.lake.read.query import Statement, refuse_writing, split_statements
-from polynya.lake.read.values import Answer, arrow_parts, csv_parts, json_rows
-from polynya.lake.warehouse.readers import reading
 from polynya.model.config.access import AccessDocument
 from polynya.model.error_catalogue.server import REQUEST_INVALID
 from polynya.model.loader import LoadedProject
-from polynya.query.translate import NotEmbeddedError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed, caller
 from polynya.server.access.roles import Person
 from polynya.server.access.views import guarded_find
 from polynya.server.running_queries import QueryLimits, RunningQuery
 from polynya.server.state import ServerState
+
+if TYPE_CHECKING:
+    # Start-up time: DuckDB, sqlglot and Spark's names are loaded by the first question.
+    from polynya.lake.read.query import Statement
+    from polynya.lake.read.values import Answer
 
 router = APIRouter(tags=["queries"])
 
@@ -100,7 +100,7 @@ class QueryPlanned(BaseModel):
     The server answers what the `embedded` engine does; `polynya query` answers all.
     """
 
-    engine: QueryEngine
+    engine: Literal["embedded", "spark"]
     reason: str | None
     views: dict[str, list[str]]
 
@@ -190,30 +190,38 @@ class _Question:
 
     def rows(self, running: RunningQuery) -> QueryAnswered:
         """Its rows as values of JSON."""
+        from polynya.lake.read import values
+
         with running.stop.running():
             cut, more = self._answer(min(self.limit, _MOST_JSON_ROWS))
             columns = {one.name: str(one.type) for one in cut.schema}
-            found = list(chain.from_iterable(map(json_rows, cut.batches)))
+            found = list(chain.from_iterable(map(values.json_rows, cut.batches)))
         return QueryAnswered(columns=columns, rows=found, more=more)
 
     def response(self, running: RunningQuery, form: AnswerForm) -> Response:
         """Its rows as an answer in a form."""
         if form is AnswerForm.JSON:
             return Response(self.rows(running).model_dump_json(), media_type=form)
+        from polynya.lake.read import values
+
         with running.stop.running():
             cut, more = self._answer(self.limit)
-            parts = arrow_parts if form is AnswerForm.ARROW else csv_parts
+            parts = values.arrow_parts if form is AnswerForm.ARROW else values.csv_parts
             content = b"".join(parts(cut))
         return Response(content, 200, {_MORE: "true" if more else "false"}, media_type=form)
 
     def _answer(self, most: int) -> tuple[Answer, bool]:
+        from polynya.engine.answers import Answers, QueryEngine
+        from polynya.lake.read import values
+        from polynya.lake.warehouse.readers import reading
+
         project = self.state.project()
         guarded = _guarded(project, self.person, self.document)
         answers = Answers(project, _no_spark, engine=QueryEngine.EMBEDDED, guarded=guarded)
         with reading(project, self.statement.text):
             answer = answers.answer(self.statement, limit=most + 1)
             batches, more = _cut(answer.batches, most)
-        return Answer(answer.schema, iter(batches)), more
+        return values.Answer(answer.schema, iter(batches)), more
 
 
 def _cut(batches: Iterator[Any], most: int) -> tuple[list[Any], bool]:
@@ -231,14 +239,18 @@ def _cut(batches: Iterator[Any], most: int) -> tuple[list[Any], bool]:
 @router.post("/queries/explain", dependencies=[allowed(Action.QUERY_DATA)])
 def explain(request: Request, asked: StatementAsked) -> QueryPlanned:
     """Tell which engine answers a statement, why, and which columns of which views it reads."""
+    from polynya.engine.answers import plan_embedded
+    from polynya.lake.read.query import refuse_writing
+    from polynya.query.translate import NotEmbeddedError
+
     project = ServerState.of(request).project()
     statement = _statement(asked.sql)
     refuse_writing(statement)
     try:
         views = plan_embedded(project, statement.text, guarded=_guarded(project, *caller(request)))
     except NotEmbeddedError as error:
-        return QueryPlanned(engine=QueryEngine.SPARK, reason=str(error), views={})
-    return QueryPlanned(engine=QueryEngine.EMBEDDED, reason=None, views=views)
+        return QueryPlanned(engine="spark", reason=str(error), views={})
+    return QueryPlanned(engine="embedded", reason=None, views=views)
 
 
 @router.get("/queries", dependencies=[allowed(Action.QUERY_DATA)])
@@ -273,6 +285,8 @@ def _form(accept: str) -> AnswerForm:
 
 
 def _statement(sql: str) -> Statement:
+    from polynya.lake.read.query import split_statements
+
     statements = split_statements(sql)
     if len(statements) != 1:
         raise REQUEST_INVALID(reason=f"`sql` has {len(statements)} statements; give one")

@@ -138,6 +138,8 @@ def record(
     the files of the landing zone, for at most five seconds.
     """
     state = ServerState.of(request)
+    # Who reads data is in the audit log, as for queries.
+    request.scope["polynya.logs"] = True
     person, document = caller(request)
     project = state.known_project()
     rights = RecordRights.of(person, name, document)
@@ -292,7 +294,7 @@ def followed(
         raise NOT_READABLE(where=entry.name, view=f"{entry.name} by its key", person=person.name)
     try:
         rows = record_rows(entry.table, shape, key)
-        cleared = truncates(entry.table) if not shape.append_only else None
+        cleared = [] if shape.append_only else truncates(entry.table)
     except NotEmbeddedError as error:
         raise RECORD_NOT_FOLLOWED(where=entry.name, dataset=entry.name, reason=error) from error
     types = {
@@ -302,7 +304,7 @@ def followed(
     }
     entries = record_entries(
         rows.to_pylist(),
-        () if cleared is None else cleared.to_pylist(),
+        cleared,
         appends=shape.append_only,
     )
     return FollowedRecord(entry, key, entries, types)

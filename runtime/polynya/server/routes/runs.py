@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from pydantic import AwareDatetime, BaseModel, Field
 
 from polynya.automation.state import AutomationStore, RunLog
 from polynya.engine.inventory import inventory
-from polynya.lake.read.commits import commits, in_words
+from polynya.lake.read.commits import TableCommit, commits, in_words
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.automations import load_automations
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
@@ -21,7 +22,7 @@ from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.operations.manager import OperationView
-from polynya.server.overview import DatasetOverview
+from polynya.server.overview import DatasetOverview, Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.routes.operations import manager_of
 from polynya.server.runs import (
@@ -36,6 +37,8 @@ from polynya.server.runs import (
     automation_events,
     automation_run,
     commit_event,
+    commit_level,
+    commit_type,
     is_run,
     operation_run,
     process_key,
@@ -44,6 +47,11 @@ from polynya.server.runs import (
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["runs"])
+
+#: What a list of events is sorted by.
+_Place: TypeAlias = tuple[list[float], str]
+#: An event, or a commit that becomes one, with its place.
+_Placed: TypeAlias = tuple[_Place, RunEvent | tuple[DatasetOverview, TableCommit]]
 
 #: Without `since`, so much is looked through.
 _WINDOW: Final = timedelta(days=1)
@@ -199,21 +207,38 @@ def events(
     begin = since or state.clock.now() - _WINDOW
     missing: list[str] = []
     levels = frozenset(LEVELS[LEVELS.index(level) :])
-    found = [
-        one
+
+    def in_time(at: datetime) -> bool:
+        return at >= begin and (until is None or at <= until)
+
+    told: list[_Placed] = [
+        (_place_of_event(one), one)
         for one in _events(request.app, state, begin, missing)
-        if one.at >= begin
+        if in_time(one.at)
         and one.level in levels
         and task in (None, one.task)
         and dataset in (None, one.dataset)
         and kind in (None, one.type)
         and code in (None, one.code)
         and run in (None, one.run)
-        and (until is None or one.at <= until)
     ]
-    found.sort(key=_place_of_event)
-    part = page(found[:MOST_EVENTS], _place_of_event, limit, cursor)
-    items = [_event(one) for one in part.items]
+    committed = (
+        (_place(one.at, one.snapshot, f"{table.name}:{one.snapshot}"), (table, one))
+        for table, one in _commits(state.overview.newest())
+        if in_time(one.at)
+        and commit_level(one) in levels
+        and task in (None, table.task)
+        and dataset in (None, table.name)
+        and kind in (None, commit_type(one))
+    )
+    # Of what may be 100,000 commits only those of the page become events.
+    newest: list[_Placed] = [] if code or run else list(itertools.islice(committed, MOST_EVENTS))
+    found = sorted([*told, *newest], key=lambda one: one[0])[:MOST_EVENTS]
+    part = page(found, lambda one: one[0], limit, cursor)
+    events_of_page = [
+        one if isinstance(one, RunEvent) else commit_event(*one) for _, one in part.items
+    ]
+    items = [_event(one) for one in events_of_page]
     return EventList(items=items, total=part.total, next=part.next, missing=missing)
 
 
@@ -272,11 +297,18 @@ def _events(
         yield from reader.read(view, task_of).events
     for log in _automations(state, since, missing):
         yield from automation_events(log)
-    for dataset in datasets.values():
-        for one in reversed(dataset.commits):
-            if one.at < since:
-                break
-            yield commit_event(dataset, one)
+
+
+def _commits(overview: Overview) -> list[tuple[DatasetOverview, TableCommit]]:
+    """The commits that are known of all tables, the newest first."""
+
+    def made() -> list[tuple[DatasetOverview, TableCommit]]:
+        tables = overview.datasets.values()
+        found = [(table, one) for table in tables for one in table.commits]
+        found.sort(key=lambda pair: (pair[1].at, pair[1].snapshot), reverse=True)
+        return found
+
+    return overview.once("commits", made)
 
 
 def _operations(
@@ -291,12 +323,8 @@ def _operations(
     reader: OperationReader | None = getattr(app.state, "operation_reader", None)
     if reader is None or not reader.reads(manager):
         reader = app.state.operation_reader = OperationReader(manager)
-    for name in manager.ids():
-        view = manager.view(name)
-        if view is not None and (
-            view.result is None or datetime.fromisoformat(view.result.ended) >= since
-        ):
-            yield view, reader
+    for view in reader.views(since):
+        yield view, reader
 
 
 def _automations(state: ServerState, since: datetime, missing: list[str]) -> Iterator[RunLog]:
@@ -335,9 +363,13 @@ def _place_of_run(one: Run) -> tuple[float, str]:
     return -one.started.timestamp(), one.id
 
 
-def _place_of_event(one: RunEvent) -> tuple[list[float], str]:
+def _place_of_event(one: RunEvent) -> _Place:
     """By time; of one moment, the last line of an output is the newest."""
-    return [-one.at.timestamp(), -int(one.id.rpartition(":")[2])], one.id
+    return _place(one.at, int(one.id.rpartition(":")[2]), one.id)
+
+
+def _place(at: datetime, number: int, name: str) -> _Place:
+    return [-at.timestamp(), -number], name
 
 
 def _run(one: Run) -> RunShown:

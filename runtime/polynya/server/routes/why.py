@@ -93,6 +93,8 @@ def why(
     At most 60 rows in ten seconds, and the landed places of ten rows.
     """
     state = ServerState.of(request)
+    # Who reads data is in the audit log, as for queries.
+    request.scope["polynya.logs"] = True
     person, document = caller(request)
     project = state.known_project()
     rights = RecordRights.of(person, name, document)
@@ -134,6 +136,7 @@ class _Viewer:
         self._person, self._document = person, document
         self._left = _MOST_LANDED if landed else 0
         self._reads_sql = decide(person, Action.VIEW_DOCUMENTS, document).allowed
+        self._sees_lineage = decide(person, Action.VIEW_LINEAGE, document).allowed
         self._rights: dict[str, RecordRights] = {}
 
     def rights(self, dataset: str) -> RecordRights:
@@ -170,7 +173,9 @@ class _Viewer:
             landed=None if one.kind == "transform" else places.why,
             sql=one.sql if self._reads_sql else None,
             computed=one.computed,
-            columns={name: list(made) for name, made in one.origins.items()},
+            columns={name: list(made) for name, made in one.origins.items()}
+            if self._sees_lineage
+            else {},
             inputs=[self._input(made) for made in one.inputs],
             left_out=one.left_out,
         )

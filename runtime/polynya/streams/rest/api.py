@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -108,7 +109,7 @@ class Api:
         attempt = 1
         while True:
             self._pace(patience, where)
-            answer = self._attempt(url, credentials, where)
+            answer = self._judged(partial(self._followed, url, credentials), where)
             if isinstance(answer, HttpAnswer):
                 if answer.status != 401:
                     return answer
@@ -117,6 +118,21 @@ class Api:
                     return answer
                 renewed, credentials = True, again
                 continue
+            self._wait(answer, attempt, retries.attempts, patience, where)
+            attempt += 1
+
+    def post(self, url: str, value: object, *, patience: float) -> HttpAnswer:
+        """The answer to a value that is sent as JSON, which may be sent again; see `get`.
+
+        No redirect is followed.
+        """
+        where, retries = place_of(url), self._connection.retries
+        attempt = 1
+        while True:
+            self._pace(patience, where)
+            answer = self._judged(partial(self._sent, url, value, self._credentials()), where)
+            if isinstance(answer, HttpAnswer):
+                return answer
             self._wait(answer, attempt, retries.attempts, patience, where)
             attempt += 1
 
@@ -138,9 +154,15 @@ class Api:
             self._secrets = (*credentials.secrets, *refused.secrets)
         return credentials
 
-    def _attempt(self, url: str, credentials: Credentials, where: str) -> HttpAnswer | _Again:
+    def _sent(self, url: str, value: object, credentials: Credentials) -> HttpAnswer:
+        sent = with_parameters(url, dict(credentials.parameters))
+        headers = {"Accept": "application/json", **credentials.headers}
+        return self._client.send_json("POST", sent, headers, value)
+
+    def _judged(self, ask: Callable[[], HttpAnswer], where: str) -> HttpAnswer | _Again:
+        """The answer, or why it is asked for again."""
         try:
-            answer = self._followed(url, credentials)
+            answer = ask()
         except NoAnswerError as error:
             return _Again(str(error))
         except AnswerTooLargeError as error:

@@ -1,0 +1,228 @@
+"""Rows of a step compared with Current in memory: the events that `reload.differences` would make.
+
+Where a step has few affected keys, and these are the keys of the table, its rows come to the
+driver. Their stored versions are found as an apply finds them, once for the comparison and for the
+apply. Values are equal here when they are for Spark: NULL equals NULL, NaN equals NaN, and 0.0
+equals -0.0. Tables with nested values are left to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.apply.apply import Applier
+from polynya.lake.apply.in_memory import LOCAL_EVENTS
+from polynya.lake.apply.records import DELETES, IN_CURRENT, TouchedRecords, is_exact
+from polynya.lake.apply.run import ApplyRun, FoundVersions
+from polynya.lake.copy.affected import AffectedKeys
+from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.sql import key_hash
+from polynya.lake.iceberg.arrow_columns import arrow_type
+from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
+from polynya.lake.spark.arrow import collected_rows, spark_schema
+from polynya.lake.table.state import Reloading
+from polynya.model import headers as h
+from polynya.model.types import DOUBLE, FLOAT, DataType
+from polynya.observe.trace import span
+
+
+@dataclass(frozen=True, slots=True)
+class CountedKeys:
+    """How many rows there are, how many lack a value in their key, how many keys there are."""
+
+    rows: int
+    lacking: int
+    distinct: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRows:
+    """The events of a step, in the columns of Changes with `KEY_HASH`, and their versions."""
+
+    events: pa.Table
+    found: FoundVersions
+
+    def count(self) -> int:
+        """How many events there are."""
+        return int(self.events.num_rows)
+
+
+def few_rows(
+    run: ApplyRun, rows: DataFrame, schema: Mapping[str, DataType], affected: AffectedKeys | None
+) -> FewRows | str:
+    """The rows of a step in the memory of the driver, or why they stay in Spark, as a sentence.
+
+    `schema` has the types of the table, in which the rows are.
+    """
+    reason = _why_not_few(run, schema, affected)
+    if reason is not None:
+        return reason
+    assert affected is not None, "its keys are few"
+    assert affected.keys is not None, "its keys are few"
+    hashed = rows.selectExpr("*", f"{key_hash(run.shape)} AS {h.KEY_HASH}")
+    try:
+        found = collected_rows(hashed).combine_chunks()
+    except PySparkException as error:
+        # Such as more bytes than the driver takes, where keys repeat. Spark says what is wrong.
+        return f"its rows were not collected: {str(error).splitlines()[0][:200]}"
+    return FewRows(run.shape, found, affected.keys)
+
+
+def _why_not_few(
+    run: ApplyRun, schema: Mapping[str, DataType], affected: AffectedKeys | None
+) -> str | None:
+    if affected is None or affected.keys is None:
+        return "all rows are computed"
+    if set(affected.columns) != set(run.shape.keys):
+        return "its affected keys are not the keys of the table"
+    if affected.keys.num_rows > LOCAL_EVENTS:
+        return f"{affected.keys.num_rows:,} affected keys are too many"
+    if not all(is_exact(schema[key]) for key in run.shape.keys):
+        return "a key has a type whose values are not compared exactly"
+    if not all(is_exact(kind) or kind in (FLOAT, DOUBLE) for kind in schema.values()):
+        return "a column has a type that Spark compares"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class FewRows:
+    """The rows of a step in memory, in the types of the table, with `KEY_HASH`.
+
+    `affected` are the affected keys.
+    """
+
+    shape: Shape
+    rows: pa.Table
+    affected: pa.Table
+
+    @property
+    def counted(self) -> CountedKeys:
+        """The keys of the rows."""
+        rows, keys = self.rows, list(self.shape.keys)
+        lacking = pa.repeat(pa.scalar(value=False), rows.num_rows)
+        for key in keys:
+            lacking = pc.or_(lacking, rows.column(key).combine_chunks().is_null())
+        distinct = rows.select(keys).group_by(keys).aggregate([]).num_rows
+        return CountedKeys(rows.num_rows, pc.sum(lacking).as_py() or 0, distinct)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The rows for Spark."""
+        rows = self.rows.drop_columns([h.KEY_HASH])
+        return spark.createDataFrame(rows, schema=spark_schema(rows.schema))
+
+    @span("compare in memory")
+    def compared(self, run: ApplyRun, applier: Applier, step: Reloading) -> ComparedRows | str:
+        """The events that turn the rows with affected keys into these, or why Spark finds them.
+
+        `run` has the shape of the table as the step leaves it.
+        """
+        shape = run.shape
+        columns = {column["name"]: column for column in run.target.table.columns()}
+        types = {name: arrow_type(columns[name]["type"]) for name in shape.data}
+        try:
+            keys = [
+                self.affected.column(key).combine_chunks().cast(types[key]) for key in shape.keys
+            ]
+            rows = _in_types(self.rows, types)
+        except pa.ArrowException as error:
+            return f"a value does not fit the table: {error}"
+        if any(key.null_count for key in keys):
+            # No row of the table has it.
+            some = pa.table(dict(zip(shape.keys, keys, strict=True))).drop_null()
+            keys = [some.column(key).combine_chunks() for key in shape.keys]
+        found = applier.found(run, keys, place=step.place, now=step.started_at)
+        if isinstance(found, str):
+            return found
+        if not found.rows.num_rows:
+            stored = pa.table({name: pa.array([], kind) for name, kind in types.items()})
+        else:
+            deleted = pc.is_in(found.rows.column(h.OPERATION), value_set=DELETES)
+            live = pc.and_not(found.rows.column(IN_CURRENT), deleted)
+            stored = found.rows.filter(live).select(list(shape.data))
+        changed, gone = _differing(rows, stored, shape)
+        gone = gone.append_column(h.KEY_HASH, _hashes(run, gone.select(list(shape.keys))))
+        events = pa.concat_tables(
+            [_events(changed, shape, types, step), _events(gone, shape, types, step)]
+        )
+        return ComparedRows(events, found)
+
+
+def _in_types(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """The rows in the types of the table; a column that they lack is NULL."""
+    arrays = {
+        name: rows.column(name).combine_chunks().cast(kind)
+        if name in rows.column_names
+        else pa.nulls(rows.num_rows, kind)
+        for name, kind in types.items()
+    }
+    return pa.table({**arrays, h.KEY_HASH: rows.column(h.KEY_HASH)})
+
+
+def _differing(rows: pa.Table, stored: pa.Table, shape: Shape) -> tuple[pa.Table, pa.Table]:
+    """Rows that are new or not as they are stored, and stored rows that are not among them.
+
+    The first ones with their operation, `i` or `u`, the others with `d`.
+    """
+    records = TouchedRecords([rows.column(key).combine_chunks() for key in shape.keys])
+    of_stored = records.of([stored.column(key).combine_chunks() for key in shape.keys])
+    at = pc.index_in(records.numbers, value_set=of_stored)
+    new = at.is_null()
+    before = stored.take(at)
+    differs = new
+    for name in shape.values:
+        differs = pc.or_(differs, _differ(rows.column(name), before.column(name)))
+    operations = pc.if_else(new, "i", "u")
+    changed = rows.append_column(h.OPERATION, operations).filter(differs)
+    gone = stored.filter(of_stored.is_null())
+    return changed, gone.append_column(h.OPERATION, pa.repeat("d", gone.num_rows))
+
+
+def _differ(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
+    """Whether values are not the same: never NULL."""
+    one, other = one.combine_chunks(), other.combine_chunks()
+    same = pc.equal(one, other)
+    if pa.types.is_floating(one.type):
+        same = pc.or_(same, pc.and_(pc.is_nan(one), pc.is_nan(other)))
+    both = pc.and_(one.is_null(), other.is_null())
+    return pc.invert(pc.or_(pc.fill_null(same, False), both))  # noqa: FBT003 - of Arrow
+
+
+def _hashes(run: ApplyRun, keys: pa.Table) -> pa.Array:
+    """`KEY_HASH` of some keys."""
+    if not keys.num_rows:
+        return pa.array([], pa.binary())
+    frame = run.target.spark.createDataFrame(keys, schema=spark_schema(keys.schema))
+    hashed = frame.selectExpr(f"{key_hash(run.shape)} AS {h.KEY_HASH}")
+    return collected_rows(hashed).column(h.KEY_HASH).combine_chunks()
+
+
+def _events(
+    rows: pa.Table, shape: Shape, types: Mapping[str, pa.DataType], step: Reloading
+) -> pa.Table:
+    """Rows with their operation and hash as events of a step: a delete has only its key."""
+    count, text = rows.num_rows, pa.string()
+    deletes = pc.is_in(rows.column(h.OPERATION), value_set=DELETES)
+    kept: Sequence[str] = shape.keys
+    data = {
+        name: rows.column(name)
+        if name in kept
+        else pc.if_else(deletes, pa.scalar(None, types[name]), rows.column(name))
+        for name in shape.data
+    }
+    return pa.table(
+        {
+            **data,
+            h.KEY_HASH: rows.column(h.KEY_HASH),
+            h.CHANGE_IDENTIFIER: pa.repeat(step.place, count),
+            h.SEQUENCE_TAIL: pa.repeat(step.tail, count),
+            h.SOURCE_POSITION: pa.nulls(count, text),
+            h.OPERATION: rows.column(h.OPERATION),
+            h.TIMESTAMP: pa.repeat(pa.scalar(step.started_at, pa.timestamp("us", "UTC")), count),
+            h.UNSENT: pa.nulls(count, text),
+            h.OLD_KEY: pa.nulls(count, text),
+        }
+    )

@@ -1,0 +1,159 @@
+"""Steps whose rows are found, compared and applied in memory show what the query returns."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.engine.tasks.derived_tables import Derived
+from tests.engine.tasks.test_affected_rows import batch, last_step
+from tests.lab.lab import Feed, Lab, drop, put
+
+#: Values of each type; a record takes the next ones with each change.
+VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "whole": (pa.int32(), [1, None, -(2**31)]),
+    "large": (pa.int64(), [2**62, 0, None]),
+    "exact": (pa.decimal128(20, 4), [Decimal("12.3400"), None, Decimal("-0.0001")]),
+    "half": (pa.float32(), [0.1, float("nan"), None]),
+    "real": (pa.float64(), [0.1, float("nan"), float("-inf")]),
+    "words": (pa.string(), ["ä b", "", None]),
+    "raw": (pa.binary(), [b"\x00\xff", b"", None]),
+    "yes": (pa.bool_(), [True, False, None]),
+    "day": (pa.date32(), [date(1969, 12, 31), None, date(2026, 2, 28)]),
+    "moment": (pa.timestamp("us", "UTC"), [datetime(1969, 12, 31, 23, tzinfo=UTC), None] * 2),
+    "wall": (pa.timestamp("us"), [datetime(2026, 3, 29, 2, 30, 0, 5), None] * 2),
+}
+NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "listed": (pa.list_(pa.int64()), [[1, None], [], None]),
+    "inner": (
+        pa.struct([("a", pa.string()), ("b", pa.list_(pa.float64()))]),
+        [{"a": None, "b": [float("nan")]}, None, {"a": "x", "b": None}],
+    ),
+    "pairs": (pa.map_(pa.string(), pa.int32()), [[("k", 1)], None, []]),
+}
+
+
+def land(feed: Feed, keys: list[int], change: int, kinds: dict[str, tuple[Any, list[Any]]]) -> None:
+    """Land a record of each key with the values of a change."""
+    columns: dict[str, Any] = {"id": pa.array(keys, pa.int64())}
+    columns["seq"] = pa.array([change] * len(keys), pa.int64())
+    for name, (kind, values) in kinds.items():
+        row = [values[(key + change) % len(values)] for key in keys]
+        columns[name] = pa.array(row, kind)
+    feed.land_table(**columns)
+
+
+@pytest.mark.parametrize("apply", ["never", "always"])
+def test_values_of_all_types_stay_as_they_are(lab: Lab, apply: Any) -> None:
+    feed = lab.parquet_feed("typed", history=False)
+    land(feed, list(range(12)), 1, VALUES | NESTED)
+    feed.run("always")
+    columns = ", ".join(VALUES)
+    plain = Derived(lab, [feed], f"SELECT id, {columns} FROM typed", incremental="strict")
+    nested = Derived(lab, [feed], "SELECT * FROM typed", incremental="strict")
+    zero = "SELECT id, IF(whole = 1, 0.0D, -0.0D) AS zero, real FROM typed"
+    zeros = Derived(lab, [feed], zero, incremental="strict")
+    followed = (plain, nested, zeros)
+    for one in followed:
+        one.follow()
+
+    land(feed, [1, 2, 3, 20], 2, VALUES | NESTED)
+    feed.run(apply)
+    for one in followed:
+        one.follow()
+        assert list(map(repr, one.current("*"))) == list(
+            map(repr, lab.rows(str(one.sql).replace("typed", f"{lab.schema}.typed")))
+        )
+        assert last_step(lab).how == ("4 of id" if one is nested else "4 of id, in memory")
+
+    land(feed, [1, 2], 2 + 3 * 4, VALUES | NESTED)
+    feed.run(apply)
+    plain.follow()
+    assert last_step(lab).changes.get("updates", 0) <= 2
+
+
+def test_rows_that_are_equal_are_not_written_again(lab: Lab) -> None:
+    feed = lab.parquet_feed("typed", history=False)
+    land(feed, list(range(9)), 1, VALUES)
+    feed.run("always")
+    columns = ", ".join(VALUES)
+    plain = Derived(lab, [feed], f"SELECT id, {columns} FROM typed", incremental="strict")
+    plain.follow()
+
+    land(feed, [1, 2, 3], 1 + 12, VALUES)
+    feed.run("always")
+    plain.follow()
+
+    assert last_step(lab).how == "3 of id, in memory"
+    assert last_step(lab).changes == {}
+
+
+@pytest.mark.parametrize("history", [True, False])
+def test_deletes_and_new_rows_follow(lab: Lab, *, history: bool) -> None:
+    users = lab.feed("users", history=False)
+    orders = lab.feed("orders", history=False, task={"name": f"{lab.schema}_orders"})
+    users.copy(*[put(key, key, city=f"c{key}") for key in range(5)])
+    orders.copy(*[put(key, key, buyer=key % 5, amount=key) for key in range(30)])
+    sql = (
+        f"SELECT o.id, o.amount, u.city FROM {lab.schema}.orders o "
+        f"LEFT JOIN {lab.schema}.users u ON u.id = o.buyer"
+    )
+    joined = Derived(lab, [users, orders], sql, incremental="strict", history=history)
+    joined.follow()
+
+    orders.apply(drop(3, 100), put(4, 101, buyer=1, amount=9), put(40, 102, buyer=9, amount=1))
+    joined.follow()
+    assert joined.current("*") == lab.rows(sql)
+    assert last_step(lab).how == "3 of id, in memory"
+
+    orders.copy(put(3, 200, buyer=2, amount=7), drop(4, 201))
+    joined.follow()
+    assert joined.current("*") == lab.rows(sql)
+    assert last_step(lab).changes["inserts"] == last_step(lab).changes["deletes"] == 1
+
+    users.copy(put(1, 300, city="new"))
+    joined.follow()
+    assert joined.current("*") == lab.rows(sql)
+    assert "in memory" not in last_step(lab).how
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_few_rows_follow_a_random_history(lab: Lab, seed: int) -> None:
+    """Late events, deletes and applies between; without history, so that places are reused."""
+    random = Random(seed)
+    users, orders = (
+        lab.feed(name, history=False, task={"name": f"{lab.schema}_{name}"})
+        for name in ("users", "orders")
+    )
+    users.apply(*[put(key, key, name="ann", city="Ulm") for key in range(1, 4)])
+    orders.apply(*[put(key, key, buyer=key % 4, amount=key) for key in range(1, 7)])
+    s = lab.schema
+    statements = {
+        f"SELECT id, upper(name) AS name FROM {s}.users": ["id"],
+        f"SELECT o.id, u.city FROM {s}.orders o JOIN {s}.users u ON u.id = o.buyer": ["id"],
+        (
+            f"SELECT o.buyer, u.city, count(*) AS n FROM {s}.orders o "
+            f"JOIN {s}.users u ON u.id = o.buyer GROUP BY o.buyer, u.city"
+        ): ["buyer"],
+    }
+    derived = {
+        sql: Derived(lab, [users, orders], sql, keys=keys, incremental="strict")
+        for sql, keys in statements.items()
+    }
+    for number in range(12):
+        for sql, one in derived.items():
+            one.follow()
+            assert one.current("*") == lab.rows(sql), (seed, number, sql)
+        seq = 10 * (number + 1)
+        if random.random() < 0.4:
+            batch(users, random, seq, name=("ann", "bob", None), city=("Ulm", "Bonn", None))
+        if random.random() < 0.9:
+            batch(orders, random, seq, buyer=(1, 2, 3, 4, None), amount=(1, 2, 3))
+    hows = [event.how for event in lab.events if hasattr(event, "how")]
+    assert sum(", in memory" in how for how in hows) > 8, hows
