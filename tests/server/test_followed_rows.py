@@ -80,7 +80,7 @@ def run(folder: Path, *options: str) -> None:
 def test_the_history_of_each_record_is_what_the_views_show(tmp_path: Path) -> None:
     folder = write_project(tmp_path, shop=SHOP, cities=CITIES)
     made = events(7)
-    late = made[5::4]
+    late = made[5:30:4]
     land(folder, "1.json", [one for one in made[:30] if one not in late])
     run(folder, "--apply", "always")
     land(folder, "2.json", late)
@@ -97,7 +97,7 @@ def test_the_history_of_each_record_is_what_the_views_show(tmp_path: Path) -> No
 
     history = asked("SELECT * FROM shop.users__history ORDER BY hdr__from_timestamp")
     now = {row["id"]: row for row in asked("SELECT * FROM shop.users")}
-    lates, numbers = 0, {one["seq"]: number for number, one in enumerate(made)}
+    lates = 0
     for key in IDS:
         record = client.get(f"/api/v1/datasets/shop.users/record?key=id={key}").json()
         versions = [row for row in history if row["id"] == key]
@@ -124,7 +124,6 @@ def test_the_history_of_each_record_is_what_the_views_show(tmp_path: Path) -> No
                 assert of(landed["at"]) == one["source_time"]
         lates += sum(one["late"] for one in entries)
     assert lates > 0
-    assert numbers
 
     for city in asked("SELECT * FROM cities.cities"):
         why = client.get(f"/api/v1/datasets/cities.cities/why?key=city={city['city']}&rows=20")

@@ -27,7 +27,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
-from polynya.lake.iceberg.reading import TableFile, stored_file
+from polynya.lake.iceberg.reading import TableFile, each_read, stored_file
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.query.statement_stop import current_stop
@@ -144,15 +144,18 @@ class StoredRows:
         empty = self.schema(names).empty_table()
         try:
             deleted = _read_all_delete_files(self._table.io, tasks)
-            found = [
-                part
-                for task in tasks
-                for part in _matching_rows(
-                    self._opened(task, rest), wanted, rest, values, _gone(deleted, task)
-                )
-            ]
+            read = each_read(
+                self._data_files,
+                lambda task: list(
+                    _matching_rows(
+                        self._opened(task, rest), wanted, rest, values, _gone(deleted, task)
+                    )
+                ),
+                tasks,
+            )
         except UNREADABLE as error:
             raise unreadable(error) from error
+        found = [part for parts in read for part in parts]
         return pa.concat_tables([*found, empty], promote_options="permissive").select(names)
 
     def _opened(self, task: FileScanTask, columns: Sequence[Mapping[str, Any]]) -> TableFile:

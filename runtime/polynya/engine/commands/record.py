@@ -93,6 +93,7 @@ def record_entries(
     truncates: Iterable[Mapping[str, Any]] = (),
     *,
     appends: bool = False,
+    derived: bool = False,
 ) -> list[RecordEntry]:
     """The entries of a record in the order of its events.
 
@@ -100,11 +101,12 @@ def record_entries(
         rows: its events and versions, as `record_rows` gives them.
         truncates: events that delete every record that is older.
         appends: its dataset keeps each row, so that no row supersedes another one.
+        derived: a query makes the rows, so that a difference is a change and no correction.
     """
     ordered = sorted([*rows, *truncates], key=_order)
     entries = []
     for _, same in groupby(ordered, key=_order if appends else _place):
-        entries.append(_entry(list(same)))
+        entries.append(_entry(list(same), derived=derived))
     if appends:
         return [replace(one, valid_from=None, visible_from=one.arrived) for one in entries]
     # First: also a truncate that finds nothing by now may have hidden the record for a while.
@@ -127,7 +129,7 @@ def _order(row: Mapping[str, Any]) -> tuple[tuple[str, str, str], bool, str]:
     return _place(row), is_version, str(row.get(h.INSERTED_TIMESTAMP) or "")
 
 
-def _entry(rows: Sequence[Mapping[str, Any]]) -> RecordEntry:
+def _entry(rows: Sequence[Mapping[str, Any]], *, derived: bool) -> RecordEntry:
     """The entry of rows with one place: events, and the version that they made."""
     versions = [one for one in rows if one[h.PARTITION] in {Partition.CURRENT, Partition.PRIOR}]
     events = [one for one in rows if one not in versions]
@@ -137,7 +139,8 @@ def _entry(rows: Sequence[Mapping[str, Any]]) -> RecordEntry:
     assert row is not None, "a group has a row"
     operation = str(row[h.OPERATION])
     position = row.get(h.SOURCE_POSITION)
-    kind = "truncate" if position == TRUNCATED else _KINDS.get(operation, "update")
+    known = operation.upper() if derived else operation
+    kind = "truncate" if position == TRUNCATED else _KINDS.get(known, "update")
     applied = None
     if version is not None:
         stored_in_current = version[h.PARTITION] == Partition.CURRENT

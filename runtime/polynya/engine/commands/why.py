@@ -65,7 +65,8 @@ class WhyRow:
     """A row of a dataset, and what it was made of.
 
     Attributes:
-        entry: of a row that a table keeps: the event and version that it is now.
+        entry: of a row with a key: the event and version that it is now; `number` is its place
+            among all of the record.
         sql: of a transform: its query; `computed`: how its steps are restricted, or why they are
             not.
         origins: of a transform: what its columns are made of, by column.
@@ -80,6 +81,7 @@ class WhyRow:
     types: Mapping[str, pa.DataType]
     table: ProjectTable
     entry: RecordEntry | None = None
+    number: int = 0
     sql: str | None = None
     computed: str | None = None
     origins: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -155,23 +157,25 @@ class WhyFollower:
             table=entry,
         )
         if shape.keys:
-            row.entry, row.left_out = self._entry(entry, shape, row.key)
+            row.entry, row.number, row.left_out = self._entry(entry, shape, row.key)
         if isinstance(entry.task, DerivedTask):
             self._made_of(row, entry.task, depth)
         return row
 
     def _entry(
         self, entry: ProjectTable, shape: Shape, key: Mapping[str, Any]
-    ) -> tuple[RecordEntry | None, str | None]:
+    ) -> tuple[RecordEntry | None, int, str | None]:
+        """The event and version that a record is now, its number, and why they are not known."""
         assert entry.table is not None, "rows were read of it"
         values = {name: _array([value], shape.columns[name]) for name, value in key.items()}
         try:
             rows = record_rows(entry.table, shape, values).to_pylist()
             cleared = [] if shape.append_only else truncates(entry.table)
         except NotEmbeddedError as error:
-            return None, str(error)
-        entries = record_entries(rows, cleared, appends=shape.append_only)
-        return (entries[-1] if entries else None), None
+            return None, 0, str(error)
+        is_derived = isinstance(entry.task, DerivedTask)
+        entries = record_entries(rows, cleared, appends=shape.append_only, derived=is_derived)
+        return (entries[-1] if entries else None), len(entries), None
 
     def _made_of(self, row: WhyRow, task: DerivedTask, depth: int) -> None:
         name = row.table.dataset.name

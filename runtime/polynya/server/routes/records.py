@@ -21,6 +21,7 @@ from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.lake.warehouse.readers import reading
 from polynya.model import headers as h
 from polynya.model.config.access import AccessDocument, ViewKind
+from polynya.model.config.derived import DerivedTask
 from polynya.model.error_catalogue.access import NOT_READABLE
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE, REQUEST_INVALID
 from polynya.model.error_catalogue.server_records import RECORD_KEY_WRONG, RECORD_NOT_FOLLOWED
@@ -306,6 +307,7 @@ def followed(
         rows.to_pylist(),
         cleared,
         appends=shape.append_only,
+        derived=isinstance(entry.task, DerivedTask),
     )
     return FollowedRecord(entry, key, entries, types)
 

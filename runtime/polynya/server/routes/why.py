@@ -161,7 +161,7 @@ class _Viewer:
         if one.entry is not None:
             places = self._places(one, rights)
             record = FollowedRecord(one.table, {}, (one.entry,), one.types)
-            entry = record.shown(1, one.entry, rights, places)
+            entry = record.shown(one.number, one.entry, rights, places)
         return WhyRowShown(
             dataset=one.dataset,
             task=one.task,
