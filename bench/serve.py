@@ -1,4 +1,4 @@
-"""The API with 5,000 datasets and 200 clients: time per answer, and memory of the server.
+"""API and console with 5,000 datasets and 200 clients: time of answers, memory of the server.
 
 The overview is filled without tables, so that requests alone are measured; every five seconds it is
 a new one, as after a look at the tables. The clients run in a process of their own, and each asks
@@ -46,6 +46,15 @@ _PATHS = (
     "/api/v1/project",
     "/api/v1/tasks",
 )
+#: What 200 browsers show; each asks for a page, or a part of one, every five seconds.
+_PAGES = (
+    "/console",
+    "/console/datasets?sort=pending&health=warning",
+    "/console/datasets/shop.t{n}",
+    "/console/tasks",
+    "/console/tasks/task{t}",
+)
+_PAUSES = {_PATHS: 1.0, _PAGES: 5.0}
 _STATUS = DatasetStatus(
     dataset="shop.t0",
     suspended=None,
@@ -87,24 +96,30 @@ def main() -> None:
         server.start()
         listening.close()
         try:
-            asyncio.run(_ask(url, 5.0))
-            resident, used = [_resident(server.pid)], _processor_seconds(server.pid)
-            answers: dict[str, list[_Took]] = defaultdict(list)
-            for seconds in _parts(SECONDS):
-                for path, took in asyncio.run(_ask(url, seconds)).items():
-                    answers[path] += took
-                resident.append(_resident(server.pid))
-            used = _processor_seconds(server.pid) - used
+            for title, paths in (("the API", _PATHS), ("pages of the console", _PAGES)):
+                _measure(title, url, paths, server.pid)
         finally:
             server.terminate()
             server.join()
-    for path, found in answers.items():
-        print(f"{path}: {_line(found)}")
-    every = list(itertools.chain(*answers.values()))
-    print(f"all: {_line(every)}")
-    print(f"{used * 1000 / len(every):.2f} ms of processor time for an answer")
-    print(f"memory after 5 s and each minute: {', '.join(f'{one:.0f}' for one in resident)} MB")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+
+
+def _measure(title: str, url: str, paths: tuple[str, ...], process: int | None) -> None:
+    asyncio.run(_ask(url, paths, 5.0))
+    resident, used = [_resident(process)], _processor_seconds(process)
+    answers: dict[str, list[_Took]] = defaultdict(list)
+    for seconds in _parts(SECONDS):
+        for path, took in asyncio.run(_ask(url, paths, seconds)).items():
+            answers[path] += took
+        resident.append(_resident(process))
+    used = _processor_seconds(process) - used
+    print(f"{title}, {CLIENTS} clients, a request every {_PAUSES[paths]:g} s of each")
+    for path, found in answers.items():
+        print(f"  {path}: {_line(found)}")
+    every = list(itertools.chain(*answers.values()))
+    print(f"  all: {_line(every)}")
+    print(f"  {used * 1000 / len(every):.2f} ms of processor time for an answer")
+    print(f"  memory after 5 s and each minute: {', '.join(f'{one:.0f}' for one in resident)} MB")
 
 
 class _Took(NamedTuple):
@@ -169,7 +184,7 @@ class _FilledOverview(OverviewKeeper):
         self._newest = Overview(self._at.now(), self._project, self._found)
 
 
-async def _ask(url: str, seconds: float) -> dict[str, list[_Took]]:
+async def _ask(url: str, paths: tuple[str, ...], seconds: float) -> dict[str, list[_Took]]:
     """How long each answer took, by path."""
     times: dict[str, list[_Took]] = defaultdict(list)
     limits = httpx.Limits(max_connections=CLIENTS)
@@ -177,24 +192,24 @@ async def _ask(url: str, seconds: float) -> dict[str, list[_Took]]:
     async with httpx.AsyncClient(base_url=url, transport=transport, timeout=60) as client:
         while True:
             try:
-                await client.get(_PATHS[3])
+                await client.get(paths[3])
                 break
             except httpx.ConnectError:
                 await asyncio.sleep(0.1)
         ends = time.monotonic() + seconds
 
         async def ask(number: int) -> None:
-            await asyncio.sleep(number / CLIENTS)
+            await asyncio.sleep(number / CLIENTS * _PAUSES[paths])
             for turn in itertools.count(number):
                 if time.monotonic() >= ends:
                     return
-                path = _PATHS[turn % len(_PATHS)]
+                path = paths[turn % len(paths)]
                 began = time.perf_counter()
-                answer = await client.get(path.format(n=turn % DATASETS))
+                answer = await client.get(path.format(n=turn % DATASETS, t=turn % TASKS))
                 answer.raise_for_status()
                 _, _, server = answer.headers["server-timing"].partition("dur=")
                 times[path].append(_Took(float(server), (time.perf_counter() - began) * 1000))
-                await asyncio.sleep(1)
+                await asyncio.sleep(_PAUSES[paths])
 
         await asyncio.gather(*(ask(number) for number in range(CLIENTS)))
     return times

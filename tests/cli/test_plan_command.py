@@ -29,6 +29,8 @@ def test_a_new_project_is_all_new(tmp_path, capsys):
     dataset, task, whole = [json.loads(line) for line in capsys.readouterr().out.splitlines()[1:]]
     assert (dataset["dataset"], dataset["changes"][0]["kind"]) == ("shop.users", "new_dataset")
     assert (task["type"], task["task"]) == ("plan.task", "bank")
+    # The fingerprint is that of the files, for whoever applies exactly this plan.
+    assert len(whole.pop("fingerprint")) == 64
     assert whole == {
         "type": "plan", "changes": True, "datasets": 1, "to_decide": 0, "destructive": 0,
     }  # fmt: skip

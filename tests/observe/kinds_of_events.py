@@ -270,6 +270,7 @@ OF_THE_ENGINE: list[tuple[Event, Level, str, dict[str, Any]]] = [
             "changes": {"inserts": 1, "updates": 2},
             "seconds": 1.5,
             "how": "3 of city",
+            "rows_quarantined": 0,
         },
     ),
     (

@@ -155,8 +155,9 @@ def errors_of(snapshot: ConfigurationSnapshot, target: str) -> list[ConfigError]
         write_to(snapshot, folder)
         # Loading looks for secrets in the files of the project itself.
         foreign = [path for path in snapshot.files if path.startswith(f"{PROJECT_FOLDER}/")]
-        if errors := [one for path in foreign for one in secrets_in(path, snapshot.files[path])]:
-            return errors
+        found = [one for path in foreign for one in secrets_in(path, snapshot.files[path])]
+        if found:
+            return found
         try:
             return project_errors(load_project(folder, target, tolerant=True))[0]
         except ConfigErrors as errors:

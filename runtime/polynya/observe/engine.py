@@ -214,7 +214,7 @@ class RowsDerived(Event):
     """A derived table shows what its query returns. `changes` are the rows that its apply wrote.
 
     `rows` were computed; `how` says why all of them, or by how many values of which columns.
-    `quarantined` others fail an expectation that puts them aside.
+    `rows_quarantined` others fail an expectation that puts them aside.
     """
 
     type: ClassVar[str] = "rows.derived"
@@ -224,12 +224,12 @@ class RowsDerived(Event):
     changes: dict[str, int]
     seconds: float
     how: str
-    quarantined: int = 0
+    rows_quarantined: int = 0
 
     @property
     def aside(self) -> str:
         """`, 3 quarantined`, or nothing."""
-        return f", {self.quarantined:,} quarantined" if self.quarantined else ""
+        return f", {self.rows_quarantined:,} quarantined" if self.rows_quarantined else ""
 
     @property
     def differences(self) -> str:

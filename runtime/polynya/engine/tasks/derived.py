@@ -228,7 +228,7 @@ class DerivedUnit:
             RowsDerived(
                 subject=table.name,
                 rows=done.rows,
-                quarantined=done.quarantined,
+                rows_quarantined=done.quarantined,
                 changes=changed,
                 seconds=round(clock.monotonic() - began, 3),
                 how=how,
