@@ -245,7 +245,7 @@ def _views(request: Request) -> Views:
     return found
 
 
-def _all_views(overview: Overview) -> list[tuple[str, list[tuple[ViewKind, str]], Sequence[str]]]:
+def _all_views(overview: Overview) -> list[tuple[str, list[tuple[ViewKind, str]], tuple[str, ...]]]:
     """The views of each dataset, with its name and its columns."""
     project = overview.project
     declared = {} if project is None else {one.relations.current: one for one in project.datasets()}
