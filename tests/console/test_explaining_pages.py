@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 from fastapi.testclient import TestClient
 
+from polynya.engine.commands.lineage import project_graph
 from polynya.server.access.actions import Action
 from polynya.server.app import app_of
 from polynya.server.console import lineage as lineage_page
@@ -181,6 +182,35 @@ def test_lineage_shows_the_neighbours_of_one_subject(client: TestClient) -> None
     assert ("rows of sales.totals", "total") in of_column
     assert impact == {"shop.orders", "sales.totals"}
     assert further - nodes == {"shop/orders/*.json"}
+
+
+def test_the_graph_is_made_anew_only_where_files_or_columns_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_project(tmp_path, shop=STORAGE, sales=SALES)
+    fill(folder)
+    state = ServerState(folder, None, SystemClock())
+    made: list[int] = []
+    monkeypatch.setattr(
+        "polynya.engine.commands.lineage.project_graph",
+        lambda *given: made.append(1) or project_graph(*given),
+    )
+    before = state.lineage()
+    state.overview.look()
+    same = state.lineage()
+    (folder / "tasks" / "sales.yml").write_text(SALES.replace("sum: amount", "max: amount"))
+    state.overview.look()
+    after = state.lineage()
+
+    assert same is before
+    assert after is not before
+    assert len(made) == 2
+
+
+def test_the_check_of_these_pages_sees_markup_and_hidden_signs() -> None:
+    for text in (HOSTILE, "<b>", "\u202e", "\x07", "<p>49</p>"):
+        with pytest.raises(AssertionError):
+            harmless(text)
 
 
 def test_a_graph_of_too_many_nodes_is_a_table(

@@ -6,11 +6,12 @@ import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
+from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.loader import LoadedProject, load_project
 from polynya.server.clusters import ClusterWatch
 from polynya.server.documents import DocumentPlace, ProjectDocuments
@@ -21,6 +22,7 @@ from polynya.store.clock import Clock
 from polynya.store.configuration import FolderSource
 
 if TYPE_CHECKING:
+    from polynya.derived.column_graph import ColumnGraph
     from polynya.engine.served_catalog import ServedCatalog
 
 
@@ -34,6 +36,9 @@ class ServerState:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     #: With the identity of the files that it is of.
     _catalog: tuple[str, ServedCatalog] | None = None
+    #: With what it was made of.
+    _graph: tuple[Any, ColumnGraph] | None = None
+    _drawing: threading.Lock = field(default_factory=threading.Lock)
     #: With the place and the access that it is of.
     _bucket: tuple[object, ProjectDocuments] | None = None
 
@@ -51,6 +56,27 @@ class ServerState:
     def known_project(self) -> LoadedProject:
         """The project as of the newest look at its tables, so that a request reads no files."""
         return self.overview.newest().project or self.project()
+
+    def lineage(self) -> ColumnGraph:
+        """The columns of the project and what they are made of, as of the newest overview.
+
+        It reads each table, so it is made anew only where files or columns have changed.
+        """
+        overview = self.overview.newest()
+        with self._drawing:
+            return overview.once("lineage", lambda: self._drawn(overview))
+
+    def _drawn(self, overview: Overview) -> ColumnGraph:
+        # Start-up time: sqlglot.
+        from polynya.engine.commands.lineage import project_graph
+
+        project = overview.project or self.project()
+        columns = {name: (one.columns, one.keys) for name, one in overview.datasets.items()}
+        basis = project.documents, project.project_document, columns
+        if self._graph is None or self._graph[0] != basis:
+            catalog = python_catalog(project.target) if has_tables(project.target) else None
+            self._graph = basis, project_graph(project, catalog)
+        return self._graph[1]
 
     @cached_property
     def overview(self) -> OverviewKeeper:

@@ -63,7 +63,8 @@ def lineage(
     nodes, edges = _columns(datasets.values()) if column else _datasets(datasets.values())
     shown = subject and (f"{subject['name']}.{column}" if column else subject["name"])
     nodes = [{**one, "word": "subject"} if one["id"] == shown else one for one in nodes]
-    names = sorted(ServerState.of(request).overview.newest().datasets)
+    overview = ServerState.of(request).overview.newest()
+    names = sorted(overview.datasets)
     flags = ["--impact"] if direction is LineageDirection.IMPACT else []
     return render(
         request,
@@ -81,6 +82,7 @@ def lineage(
         edges=edges,
         is_graph=len(nodes) <= MOST_NODES,
         names=names[:_MOST_NAMES],
+        as_of=overview.at,
         command=shlex.join(["polynya", "lineage", of, *flags]),
         address=address,
     )

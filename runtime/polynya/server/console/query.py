@@ -23,6 +23,7 @@ from polynya.server.access.views import may_read
 from polynya.server.console.documents import last, lines_of, reviewed
 from polynya.server.console.forms import Posted
 from polynya.server.console.html import may, render
+from polynya.server.overview import Overview
 from polynya.server.problems import status_of
 from polynya.server.routes import documents as documents_api
 from polynya.server.routes import queries as queries_api
@@ -235,32 +236,30 @@ def _views(request: Request) -> Views:
     """The views that a person may read, as of the newest look at their tables."""
     person, document = caller(request)
     overview = ServerState.of(request).overview.newest()
-    declared = (
-        {}
-        if overview.project is None
-        else {one.relations.current: one.relations for one in overview.project.datasets()}
-    )
     found: dict[str, Sequence[str]] = {}
+    for name, views, columns in overview.once("views", lambda: _all_views(overview)):
+        kinds = may_read(person, name, document).kinds
+        for kind, view in views:
+            if kind in kinds:
+                found[view] = columns
+    return found
+
+
+def _all_views(overview: Overview) -> list[tuple[str, list[tuple[ViewKind, str]], tuple[str, ...]]]:
+    """The views of each dataset, with its name and its columns."""
+    project = overview.project
+    declared = {} if project is None else {one.relations.current: one for one in project.datasets()}
+    found = []
     for name in sorted(overview.datasets):
-        relations, kinds = declared.get(name), may_read(person, name, document).kinds
-        # Of a dataset that was found in its data: its views have their usual names.
-        history = (
-            f"{name}__history"
-            if relations is None
-            else f"{relations.schema}.{relations.history_view}"
-        )
-        changes = (
-            f"{name}__changes"
-            if relations is None
-            else f"{relations.schema}.{relations.changes_view}"
-        )
-        views: Sequence[tuple[ViewKind, str]] = (
-            ("current", name),
-            ("history", history),
-            ("changes", changes),
-        )
-        columns = tuple(overview.datasets[name].columns)
-        found |= {view: columns for kind, view in views if kind in kinds}
+        views: list[tuple[ViewKind, str]] = [("current", name)]
+        if name in declared:
+            relations = declared[name].relations
+            views.append(("history", f"{relations.schema}.{relations.history_view}"))
+            views.append(("changes", f"{relations.schema}.{relations.changes_view}"))
+        else:
+            # Of a dataset that was found in its data: its views have their usual names.
+            views += [("history", f"{name}__history"), ("changes", f"{name}__changes")]
+        found.append((name, views, tuple(overview.datasets[name].columns)))
     return found
 
 

@@ -25,7 +25,15 @@ router = APIRouter()
 async def transforms(request: Request, cursor: Cursor = None) -> HTMLResponse:
     """The tables that queries keep."""
     found = await transforms_api.transforms(request, cursor=cursor)
-    return render(request, "transforms.html", fragment="list", transforms=found, cursor=cursor)
+    overview, _ = await ServerState.of(request).newest()
+    return render(
+        request,
+        "transforms.html",
+        fragment="list",
+        transforms=found,
+        cursor=cursor,
+        as_of=overview.at,
+    )
 
 
 @router.get("/transforms/{task}/{dataset}", dependencies=[allowed(Action.VIEW_DOCUMENTS)])

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
-from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.state import ServerState
-
-if TYPE_CHECKING:
-    from polynya.derived.column_graph import ColumnGraph
 
 router = APIRouter(tags=["lineage"])
 
@@ -40,25 +36,10 @@ def lineage(
     # Start-up time: sqlglot.
     from polynya.engine.commands.lineage import nodes_of
 
-    graph = _graph(request)
+    graph = ServerState.of(request).lineage()
     starts = nodes_of(graph, subject)
     chosen = graph.downstream(starts) if impact else graph.upstream(starts)
     if steps is not None:
         chosen = chosen.near({name for name, _ in starts}, steps)
     direction = "downstream" if impact else "upstream"
     return LineageShown(subject=subject, direction=direction, datasets=chosen.facts())
-
-
-def _graph(request: Request) -> ColumnGraph:
-    """The graph of the project, made once for each overview: it reads each table."""
-    from polynya.engine.commands.lineage import project_graph
-
-    state = ServerState.of(request)
-    overview = state.overview.newest()
-
-    def made() -> ColumnGraph:
-        project = overview.project or state.project()
-        catalog = python_catalog(project.target) if has_tables(project.target) else None
-        return project_graph(project, catalog)
-
-    return overview.once("lineage", made)

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from polynya.derived.flow import CompiledFlow, compile_flow, steps_behind
-from polynya.derived.plans import FullPlan
-from polynya.derived.schema import DerivedInput
-from polynya.engine.commands.derived_queries import (
-    compiled,
-    derived_inputs,
-    inputs_of,
-    plan_in_words,
-    query_over_inputs,
-    step_plan,
-)
 from polynya.engine.inventory import tables_of
 from polynya.lake.read import inspect
 from polynya.lake.spark.catalog import has_tables, python_catalog
@@ -38,6 +27,10 @@ from polynya.server.overview import Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
 from polynya.server.state import ServerState
+
+if TYPE_CHECKING:
+    from polynya.derived.flow import CompiledFlow
+    from polynya.derived.schema import DerivedInput
 
 router = APIRouter(tags=["transforms"])
 
@@ -138,26 +131,42 @@ async def transforms(
 @router.get("/transforms/{task}/{dataset}", dependencies=[allowed(Action.VIEW_DOCUMENTS)])
 def transform(request: Request, task: str, dataset: str) -> TransformDetails:
     """One table that a query keeps: `dataset` is `schema.view`."""
+    # Start-up time: sqlglot.
+    from polynya.derived.flow import tables_read
+    from polynya.derived.plans import FullPlan
+    from polynya.engine.commands.derived_queries import (
+        compiled,
+        derived_inputs,
+        plan_in_words,
+        query_over_inputs,
+        step_plan,
+    )
+
     state = ServerState.of(request)
     overview, project = state.overview.newest(), state.known_project()
     found, name = task_and_name(project, task, dataset)
     query = found.query_of(name)
-    sql, steps, inputs, errors = query.text or None, [], [], []
+    sql, copy, plan = query.text or None, None, None
+    steps: list[FlowStepShown] = []
+    inputs: list[str] = []
+    errors: list[dict[str, Any]] = []
     try:
         if query.flow:
-            flow = compiled(project, found, name, derived_inputs(project, found))
+            named = derived_inputs(project, found, only=tables_read(query.flow))
+            flow = compiled(project, found, name, named)
             sql, inputs = flow.sql, [one.name for one in flow.inputs]
             steps = _steps(flow)
-        plan = step_plan(project, found, name)
+        over = query_over_inputs(project, found, name)
+        inputs = inputs or ([] if over is None else [one.name for one in over.inputs.values()])
+        plan = step_plan(project, found, name, over)
     except PolynyaError as error:
-        plan = None
-        errors = [one.as_dict() for one in _each(error)]
-    copy = _state_of(project, found, dataset)
+        errors += [one.as_dict() for one in _each(error)]
+    try:
+        copy = _state_of(project, found, dataset)
+    except PolynyaError as error:
+        errors.append(error.as_dict())
     derivation = None if copy is None else copy.derivation
     costs = None if derivation is None else derivation.costs
-    if not inputs:
-        over = query_over_inputs(project, found, name)
-        inputs = [] if over is None else [one.name for one in over.inputs.values()]
     return TransformDetails(
         **_shown(overview, project, found, name).model_dump(),
         file=query.file or project.files[found.name],
@@ -306,6 +315,9 @@ def _steps(flow: CompiledFlow) -> list[FlowStepShown]:
 
 def _tables(project: LoadedProject, names: Sequence[str]) -> dict[str, DerivedInput | None]:
     """The tables of some tasks. Raises ConfigError POLYNYA-SRV-002 for a task without tables."""
+    # Start-up time: sqlglot.
+    from polynya.engine.commands.derived_queries import inputs_of
+
     reads = [one for one in project.tasks if one.name in names]
     registered = [one for one in project.registered if one.name in names]
     missing = set(names) - {one.name for one in reads} - {one.name for one in registered}
@@ -366,6 +378,9 @@ def _compiled_to(
     steps: Sequence[FlowStep | None], number: int, tables: Mapping[str, DerivedInput]
 ) -> CompiledFlow:
     """The flow that ends with a step: with those before it that it needs."""
+    # Start-up time: sqlglot.
+    from polynya.derived.flow import compile_flow, steps_behind
+
     places = steps_behind(steps, number)
     wanted = [one for place in places if (one := steps[place]) is not None]
     if len(wanted) < len(places):
