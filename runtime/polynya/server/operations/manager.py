@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,8 +26,11 @@ from polynya.model.error_catalogue.server_operations import (
     IDEMPOTENCY_KEY_REUSED,
     OPERATION_CONFLICTS,
     OPERATIONS_LOCKED,
+    OPERATIONS_NOT_KEPT,
     TOO_MANY_OPERATIONS,
 )
+from polynya.model.errors import PolynyaError
+from polynya.server.operations.kept import KeptOperations
 from polynya.server.operations.progress import Progress, Seen, progress
 from polynya.server.operations.records import (
     KEY_KEPT,
@@ -102,7 +106,7 @@ class OperationManager:
     """The operations of a project and target.
 
     `command` is how `polynya` is started for the project; `options` follow, and the command that an
-    operation shows has them too.
+    operation shows has them too. With `kept` the operations are also in the state of the target.
     """
 
     store: OperationStore
@@ -110,6 +114,7 @@ class OperationManager:
     clock: Clock
     stop_seconds: float = STOP_SECONDS
     options: Sequence[str] = ()
+    kept: KeptOperations | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _waiting: list[str] = field(default_factory=list)
     _running: dict[str, _Running] = field(default_factory=dict)
@@ -120,7 +125,12 @@ class OperationManager:
     _closed: bool = False
 
     def open(self) -> None:
-        """Take up what an earlier server left, if no other server has these operations."""
+        """Take up what an earlier server left, if no other server has these operations.
+
+        Raises:
+            ConflictError: POLYNYA-SRV-043, another server has them.
+            DependencyError: POLYNYA-SRV-062, those of another machine cannot be read.
+        """
         self.store.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         held = os.open(self.store.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -131,7 +141,14 @@ class OperationManager:
         with self._lock:
             self._held = held
             self.store.remove_parts()
-            self.store.remove_old(self.clock.now())
+            self._forget(self.store.remove_old(self.clock.now()))
+            if self.kept is not None:
+                try:
+                    self.kept.restore(self.store, self.clock.now())
+                except (OSError, PolynyaError) as error:
+                    os.close(held)
+                    self._held = None
+                    raise OPERATIONS_NOT_KEPT(why=str(error)) from error
             for folder in self.store.all():
                 self._take_up(folder)
             self._start_waiting()
@@ -165,7 +182,8 @@ class OperationManager:
         Raises:
             ConfigError: POLYNYA-SRV-042, another request has the key.
             ConflictError: POLYNYA-SRV-040, an operation on the same object is under way.
-            DependencyError: POLYNYA-SRV-041, too many operations wait.
+            DependencyError: POLYNYA-SRV-041, too many operations wait; POLYNYA-SRV-062, it cannot
+                be kept in the state of the target.
         """
         hashed = None if key is None else _hash(by, key)
         body = _hash(*words)
@@ -196,7 +214,14 @@ class OperationManager:
                 body,
                 hashed,
             )
-            self._know(self.store.add(request))
+            folder = self.store.add(request)
+            if self.kept is not None:
+                try:
+                    self.kept.put(folder)
+                except (OSError, PolynyaError) as error:
+                    self.store.remove(folder)
+                    raise OPERATIONS_NOT_KEPT(why=str(error)) from error
+            self._know(folder)
             self._waiting.append(new)
             self._start_waiting()
         return new, True
@@ -283,6 +308,7 @@ class OperationManager:
             name = self._waiting.pop(0)
             folder = self._known[name]
             folder.note_begun()
+            self._keep(folder)
             try:
                 process = self._started(name)
             except OSError:
@@ -327,7 +353,7 @@ class OperationManager:
         with self._lock:
             self._note_end(name, self._known[name].exit_code())
             del self._running[name]
-            for old in self.store.remove_old(self.clock.now()):
+            for old in self._forget(self.store.remove_old(self.clock.now())):
                 self._requests.pop(old, None)
                 self._known.pop(old, None)
             self._keys = {key: one for key, one in self._keys.items() if one in self._known}
@@ -345,6 +371,23 @@ class OperationManager:
                 now=self.clock.now(),
             )
         )
+        self._keep(folder)
+
+    def _keep(self, folder: OperationFolder) -> None:
+        """Keep what is new of an operation.
+
+        Where that fails, the next server on another machine reports it as interrupted: that claims
+        less than it did.
+        """
+        if self.kept is not None:
+            with suppress(OSError, PolynyaError):
+                self.kept.put(folder)
+
+    def _forget(self, names: list[str]) -> list[str]:
+        if self.kept is not None:
+            with suppress(OSError, PolynyaError):
+                self.kept.forget(names)
+        return names
 
     def _read(self, folder: OperationFolder, running: _Running) -> None:
         events = []
