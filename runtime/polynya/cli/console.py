@@ -30,7 +30,7 @@ from polynya.model.error_catalogue.server_operations import (
     CONSOLE_URL_UNKNOWN,
     CONSOLE_WITHOUT_SERVER,
 )
-from polynya.model.names import S3Location, shown
+from polynya.model.names import S3Location
 from polynya.observe.catalog import ConsoleOpened
 from polynya.store.clock import Clock, SystemClock
 
@@ -47,6 +47,7 @@ _WAIT_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.3
 _PROBE_SECONDS: Final = 3.0
 _END_SECONDS: Final = 5.0
+_MOST_SAID: Final = 500
 _PROGRAMS: Final = {
     "aws": "the AWS CLI, version 2 (AWS CLI User Guide, `Install or update the AWS CLI`)",
     "session-manager-plugin": "the Session Manager plugin (Systems Manager User Guide, `Install "
@@ -122,7 +123,7 @@ def _show_remote(show: _Showing, stopping: Stopping, place: str, port: int) -> i
         if access is None or access.url is None:
             raise CONSOLE_URL_UNKNOWN(where=f"target {project.target.name}")
         if not _answers_soon(access.url, clock, None):
-            raise CONSOLE_UNREACHED(server=access.url, reason="nothing answered there")
+            raise CONSOLE_UNREACHED(server=access.url, why="nothing answered there")
         show(access.url)
         return ExitCode.OK
     for program, what in _PROGRAMS.items():
@@ -134,12 +135,12 @@ def _show_remote(show: _Showing, stopping: Stopping, place: str, port: int) -> i
     with _tunnel(command) as tunnel:
         url = f"http://{_HOST}:{here}"
         if not _answers_soon(url, clock, tunnel.process):
-            raise CONSOLE_UNREACHED(server=found.id, reason=tunnel.why())
+            raise CONSOLE_UNREACHED(server=found.id, why=tunnel.why())
         stopping.starting = False
         show(url)
         while not stopping.stop.wait(_POLL_SECONDS):
             if tunnel.process.poll() is not None:
-                raise CONSOLE_UNREACHED(server=found.id, reason=tunnel.why())
+                raise CONSOLE_UNREACHED(server=found.id, why=tunnel.why())
     return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
 
 
@@ -176,7 +177,7 @@ class _Tunnel:
         self.said.seek(0)
         lines = self.said.read()[-4096:].decode("utf-8", "replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return f"the tunnel ended with code {code}: {shown(last)}" if last else "the tunnel ended"
+        return f"the tunnel ended with code {code}: {last[:_MOST_SAID]}"
 
 
 @contextmanager

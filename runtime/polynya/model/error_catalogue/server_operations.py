@@ -150,7 +150,7 @@ CONSOLE_UNREACHED: Final = ErrorEntry(
     DependencyError,
     "POLYNYA-SRV-065",
     title="the server was not reached",
-    message="{server} was not reached: {reason}",
+    message="{server} was not reached",
     state="nothing was changed",
     page="The tunnel ended, or nothing answered at its other end in time. Your credentials need "
     "`ssm:StartSession` on the instance and on the document "
