@@ -62,7 +62,7 @@ class ServerNode(Construct):
         user_data: ec2.UserData,
         instance_type: str = "t4g.micro",
         spot: bool = True,
-        root_volume_gib: int = 10,
+        root_volume_gib: int = 8,
         machine_image: ec2.IMachineImage | None = None,
     ) -> None:
         """Create the instance's group.
@@ -76,7 +76,7 @@ class ServerNode(Construct):
             instance_type: default t4g.micro.
             spot: whether it is a Spot instance, default yes: it is gone for the minutes of a boot
                 when AWS takes it back, and longer while there is none.
-            root_volume_gib: of the root volume; default 10.
+            root_volume_gib: of the root volume; default 8.
             machine_image: default: the newest Amazon Linux 2023 at each deploy.
 
         Raises:

@@ -82,6 +82,6 @@ class ServerSettings(Frozen):
         description="Whether its own instance is a Spot instance, which AWS may take back.",
     )
     root_volume_gib: int = Field(
-        default=10, ge=8, le=1024, description="Size of the encrypted root volume of its own."
+        default=8, ge=8, le=1024, description="Size of the encrypted root volume of its own."
     )
     notify: tuple[EmailAddress, ...] = Field(default=(), description="Who gets its alarm by email.")

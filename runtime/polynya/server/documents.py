@@ -159,7 +159,7 @@ class ProjectDocuments:
                 raise ConfigErrors(change.errors)
             for path, (before, content) in changes.items():
                 if self._followed is not None:
-                    self._followed.write(path, content, before and before.content)
+                    self._followed.write(path, content, None if before is None else before.content)
                 self._write(path, before, content)
         return change
 

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from polynya.model.errors import DependencyError
-from polynya.server.operations.kept import DEAD_SECONDS, LOST_SECONDS, KeptOperations
+from polynya.server.operations.kept import (
+    DEAD_SECONDS,
+    LOST_SECONDS,
+    RENEW_SECONDS,
+    KeptOperations,
+)
 from polynya.server.operations.manager import OperationManager
 from polynya.server.operations.records import OperationStore
 from polynya.server.operations.verbs import VERBS
@@ -123,7 +128,7 @@ def test_one_server_at_a_time_has_the_lease() -> None:
     assert (first.held, second.held) == (True, False)
 
     for _ in range(10):
-        clock.sleep(20)
+        clock.sleep(RENEW_SECONDS)
         first.step()
         second.step()
     assert (first.held, second.held) == (True, False)
@@ -167,10 +172,10 @@ def test_a_store_that_fails_for_a_moment_costs_no_lease() -> None:
     lease = KeptOperations(warehouse, "prod", "i-1", clock).lease
     lease.step()
     warehouse.failing = True
-    clock.sleep(20)
+    clock.sleep(RENEW_SECONDS)
     lease.step()
     assert lease.held
-    clock.sleep(LOST_SECONDS - 20)
+    clock.sleep(LOST_SECONDS - RENEW_SECONDS)
     assert not lease.held
     warehouse.failing = False
     lease.step()

@@ -33,10 +33,10 @@ from polynya.store.object_store import ObjectStore
 
 #: Below the warehouse of the target; the name of the target follows.
 FOLDER: Final = ".polynya/operations"
-RENEW_SECONDS: Final = 20.0
+RENEW_SECONDS: Final = 30.0
 #: Without a renewal for so long an owner starts nothing more, and after so long another takes over.
-LOST_SECONDS: Final = 50.0
-DEAD_SECONDS: Final = 90.0
+LOST_SECONDS: Final = 75.0
+DEAD_SECONDS: Final = 120.0
 _LEASE: Final = "lease"
 #: Of the output of an operation, its end: what a person looks for is there.
 _KEPT_OUTPUT: Final = 256 * 1024

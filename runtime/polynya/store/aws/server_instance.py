@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from polynya.model.config.aws import AwsAccess
@@ -44,9 +45,8 @@ def server_instance(place: str, access: AwsAccess) -> ServerInstance | None:
     try:
         while True:
             asked = {"Filters": filters, **token}
-            answer = Retry(deadline=15.0).run(
-                lambda asked=asked: ec2.describe_instances(**asked), is_transient
-            )
+            ask = partial(ec2.describe_instances, **asked)
+            answer = Retry(deadline=15.0).run(ask, is_transient)
             found += [one for each in answer["Reservations"] for one in each["Instances"]]
             if not answer.get("NextToken"):
                 break
