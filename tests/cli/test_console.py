@@ -39,10 +39,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_): pass
 http.server.HTTPServer(("127.0.0.1", int(ports["localPortNumber"][0])), Handler).serve_forever()
 """
-#: Notes the address, and presses Ctrl-C in the console that opened it.
+#: Opens the address, notes it and its status, and presses Ctrl-C in the console that opened it.
 BROWSER = """#!{python}
-import os, signal, sys
-open(os.environ["SEEN"], "w").write(sys.argv[1])
+import os, signal, sys, urllib.error, urllib.request
+try:
+    status = urllib.request.urlopen(sys.argv[1], timeout=30).status
+except urllib.error.HTTPError as error:
+    status = error.code
+open(os.environ["SEEN"], "w").write(f"{status} {sys.argv[1]}")
 os.kill(os.getppid(), signal.SIGINT)
 """
 
@@ -140,23 +144,30 @@ def test_a_tunnel_is_opened_to_the_server_of_the_target_and_ended_with_ctrl_c(
     assert ports["portNumber"] == ["8181"]
     assert command[8:] == ["--region", "eu-central-1"]
     (port,) = ports["localPortNumber"]
-    seen = (programs.folder / "seen").read_text()
+    # The stand-in for the server has no pages.
+    _, seen = (programs.folder / "seen").read_text().split()
     assert seen == f"http://127.0.0.1:{port}/console"
     assert seen in done.stderr
     assert gone(plugin)
 
 
 def test_a_tunnel_that_is_refused_says_why(
-    tmp_path: Path, endpoint: str, programs: Programs
+    tmp_path: Path,
+    endpoint: str,
+    programs: Programs,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_project(tmp_path, project=aws_project(endpoint))
     launch(endpoint, PLACE, "ssm")
+    for name, value in {**programs.environment, "REFUSED": "1"}.items():
+        monkeypatch.setenv(name, value)
 
-    done = run(tmp_path, {**programs.environment, "REFUSED": "1"}, "--no-browser")
+    assert called(tmp_path, "console", "--no-browser") != 0
 
-    assert done.returncode != 0
-    assert "POLYNYA-SRV-065" in done.stderr
-    assert "not authorized to ssm:StartSession" in done.stderr
+    printed = capsys.readouterr().err
+    assert "POLYNYA-SRV-065" in printed
+    assert "not authorized to ssm:StartSession" in printed
 
 
 @pytest.mark.parametrize("missing", ["aws", "session-manager-plugin"])
@@ -221,13 +232,15 @@ def test_behind_a_load_balancer_the_address_is_that_of_the_access_file(
     assert not (programs.folder / "said").exists()
 
 
+@pytest.mark.slow
 def test_a_local_project_is_served_on_a_free_port_and_shown(
     tmp_path: Path, programs: Programs
 ) -> None:
     done = run(write_project(tmp_path), programs.environment)
 
     assert done.returncode == 130, done.stderr
-    seen = (programs.folder / "seen").read_text()
+    status, seen = (programs.folder / "seen").read_text().split()
+    assert status == "200"
     assert seen.startswith("http://127.0.0.1:")
     assert seen.endswith("/console")
     assert seen in done.stderr

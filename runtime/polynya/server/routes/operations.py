@@ -32,6 +32,7 @@ from polynya.store.places import store_at
 FOLDER: Final = ".polynya/operations"
 _OPENING: Final = threading.Lock()
 _LOOK_SECONDS: Final = 0.3
+_STORE_SECONDS: Final = 5.0
 #: Without news a stream says so, so that proxies keep it open.
 _HEARTBEAT_SECONDS: Final = 15.0
 _ENDED: Final = frozenset({"succeeded", "failed", "cancelled", "interrupted"})
@@ -84,7 +85,8 @@ def _open(app: FastAPI) -> None:
         manager_of(app)
         return
     target = state.project().target
-    store = store_at(target.warehouse, target.aws)
+    # Requests for operations wait for it.
+    store = store_at(target.warehouse, target.aws, retry_seconds=_STORE_SECONDS)
     kept = KeptOperations(store, target.name, state.keeper, state.clock)
 
     def changed(held: bool) -> None:  # noqa: FBT001 - the lease says so
