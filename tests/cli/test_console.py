@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -168,6 +169,24 @@ def test_a_tunnel_that_is_refused_says_why(
     printed = capsys.readouterr().err
     assert "POLYNYA-SRV-065" in printed
     assert "not authorized to ssm:StartSession" in printed
+
+
+def test_a_port_that_another_server_has_is_refused_before_a_tunnel_is_opened(
+    tmp_path: Path,
+    endpoint: str,
+    programs: Programs,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_project(tmp_path, project=aws_project(endpoint))
+    launch(endpoint, PLACE, "ssm")
+    monkeypatch.setenv("PATH", programs.environment["PATH"])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert called(tmp_path, "console", "--port", port) != 0
+
+    assert f"127.0.0.1:{port}" in capsys.readouterr().err
+    assert not (programs.folder / "said").exists()
 
 
 @pytest.mark.parametrize("missing", ["aws", "session-manager-plugin"])

@@ -452,4 +452,6 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     assert verify("polynya-agent.service") == ""
     assert verify("polynya-drain.service") == ""
     assert verify("polynya-health.service") == ""
+    assert verify("polynya-server.service") == ""
+    assert verify("polynya-probe.service") == ""
     assert "KillMood" in verify("polynya-agent.service", KillMode="KillMood")

@@ -24,6 +24,7 @@ from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.serve import ApiServing, serve_api
 from polynya.cli.stopping import EndedEarly, Stopping
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
+from polynya.model.error_catalogue.operation import CATALOG_ADDRESS_UNUSABLE
 from polynya.model.error_catalogue.server_operations import (
     CONSOLE_PROGRAM_MISSING,
     CONSOLE_UNREACHED,
@@ -129,7 +130,7 @@ def _show_remote(show: _Showing, stopping: Stopping, place: str, port: int) -> i
     for program, what in _PROGRAMS.items():
         if shutil.which(program) is None:
             raise CONSOLE_PROGRAM_MISSING(program=program, what=what)
-    here = port or _free_port()
+    here = _free_port(port)
     context.output.note(f"opening a tunnel to {found.id}")
     command = _start_session(found.id, found.port, here, region_of(project.target.aws))
     with _tunnel(command) as tunnel:
@@ -226,6 +227,13 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _free_port() -> int:
-    with socket.create_server((_HOST, 0)) as taken:
-        return int(taken.getsockname()[1])
+def _free_port(port: int) -> int:
+    """A port of this machine, or any free one for 0. A server that has it would be taken for ours.
+
+    Raises DependencyError POLYNYA-QRY-012.
+    """
+    try:
+        with socket.create_server((_HOST, port)) as taken:
+            return int(taken.getsockname()[1])
+    except OSError as error:
+        raise CATALOG_ADDRESS_UNUSABLE(where=f"{_HOST}:{port}", why=error.strerror) from error
