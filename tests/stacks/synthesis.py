@@ -227,8 +227,8 @@ def made_up_stages() -> list[StageConfig]:
                 }
             ],
             machine_images={"arm64": "ami-0a1b2c3d4e5f60718"},
-            network_agent={},
-            server={"node": "network_agent"},
+            network_agent={"instance_type": "t4g.large"},
+            server={"node": "network_agent", "tables": True},
             catalog={"existing_databases": ["theirs"]},
         ),
         stage(

@@ -56,8 +56,9 @@ def test_a_server_starts_with_what_its_stage_file_says(assembly: Assembly) -> No
     assert own["SERVER_URL"] == "https://127.0.0.1:8181"
     assert own["PACKAGES"] == "openssl"
     assert agent["UNITS"] == "polynya-network-agent polynya-server polynya-probe"
-    assert "--host" not in agent["SERVER_OPTIONS"]
-    assert (agent["SERVER_CLUSTER"], agent["PACKAGES"]) == ("polynya-borrowed-quick", "")
+    assert agent["SERVER_OPTIONS"] == "--port 8181 --keep-operations --look-seconds 30"
+    java = "java-17-amazon-corretto-headless"
+    assert (agent["SERVER_CLUSTER"], agent["PACKAGES"]) == ("polynya-borrowed-quick", java)
     assert agent["SERVER_COORDINATION"].endswith("/coordination")
 
 
@@ -97,6 +98,23 @@ def test_without_a_load_balancer_nothing_lets_anybody_in(assembly: Assembly) -> 
     assert not found["AWS::ElasticLoadBalancingV2::LoadBalancer"]
     groups = resources(assembly.templates[ON_AGENT], "AWS::EC2::SecurityGroup").values()
     assert not any(group.get("SecurityGroupIngress") for group in groups)
+
+
+def test_only_a_server_for_tables_may_change_them(assembly: Assembly) -> None:
+    def rights(path: str) -> dict[str, Any]:
+        policies = resources(assembly.templates[path], "AWS::IAM::Policy").values()
+        found = [one for each in policies for one in each["PolicyDocument"]["Statement"]]
+        return {one["Sid"]: one["Action"] for one in found if "Sid" in one}
+
+    own, agent = rights(OWN), rights(ON_AGENT)
+
+    assert own["ReadTables"] == "s3:GetObject"
+    assert "glue:UpdateTable" not in own["CatalogTables"]
+    assert "KeepTables" not in own
+    assert {"s3:PutObject", "s3:DeleteObject"} < set(agent["KeepTables"])
+    assert "glue:UpdateTable" in agent["CatalogTables"]
+    # Beside what the network agent may do.
+    assert {"Groups", "KeepState", "AskCluster", "AskCaptures"} < set(agent)
 
 
 def test_its_instance_is_one_small_spot_instance(assembly: Assembly) -> None:

@@ -58,20 +58,20 @@ def grant_serving(
     allow_objects(role, "EditDocuments", configuration, f"{project}/current/*", changed)
     state = [f"{_STATE}{name}/*" for name in _KEPT]
     allow_objects(role, "KeepState", warehouse, state, _CHANGE)
+    allow_objects(role, "ReadState", warehouse, f"{_STATE}*", ["s3:GetObject"])
     if tables:
         grant_tables(role, lakehouse)
     else:
         allow_objects(role, "ReadLanding", landing, "*", ["s3:GetObject"])
         allow(role, "ListLanding", actions=["s3:ListBucket"], resources=[landing.bucket_arn])
         allow(role, "ListTables", actions=["s3:ListBucket"], resources=[warehouse.bucket_arn])
-        folders = [
-            folder
-            for name in lakehouse.databases
-            for folder in (f"{name}/*", f"{WAREHOUSE_PREFIX}{name}.db/*")
-        ]
-        read = ["s3:GetObject"]
-        allow_objects(role, "ReadTables", warehouse, [*folders, f"{_STATE}*"], read)
         if lakehouse.databases:
+            folders = [
+                folder
+                for name in lakehouse.databases
+                for folder in (f"{name}/*", f"{WAREHOUSE_PREFIX}{name}.db/*")
+            ]
+            allow_objects(role, "ReadTables", warehouse, folders, ["s3:GetObject"])
             allow_tables(role, "CatalogTables", lakehouse.databases, LIST_TABLES)
     if cluster:
         folder = f"{COORDINATION_PREFIX}{cluster}/"
