@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -137,11 +136,6 @@ class ServerState:
     def documents(self) -> ProjectDocuments:
         """The files of the project."""
         return ProjectDocuments(self.root, self.target, self.followed)
-
-    @property
-    def in_cluster(self) -> bool:
-        """Whether commands find a cluster in the environment, to which they leave requests."""
-        return bool(os.environ.get("POLYNYA_COORDINATION"))
 
     @contextmanager
     def changing(self) -> Iterator[None]:

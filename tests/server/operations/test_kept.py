@@ -18,6 +18,7 @@ from polynya.server.operations.kept import (
 from polynya.server.operations.manager import OperationManager
 from polynya.server.operations.records import OperationStore
 from polynya.server.operations.verbs import VERBS
+from polynya.server.plans import PlanDecision, PlanRecord
 from polynya.store.clock import SystemClock
 from polynya.testing.fakes import FakeClock, MemoryObjectStore
 from tests.server.operations.test_kills import COMMAND, end, process_of, started
@@ -49,6 +50,9 @@ def test_a_server_on_another_machine_has_the_ended_operations_with_their_output(
     name = started(first, 0.3)
     end(first, name)
     said = [line for _, line in first.folder(name).lines(0)]
+    decision = PlanDecision("approved", "ann", "2026-11-29T10:00:00+00:00")
+    PlanRecord(first.folder(name)).note_decision(decision)
+    first.keep(name)
     first.close()
 
     second = machine(warehouse, tmp_path / "2", "i-2").server()
@@ -58,6 +62,7 @@ def test_a_server_on_another_machine_has_the_ended_operations_with_their_output(
     assert (view.status, view.request.by) == ("succeeded", "ann")
     assert [line for _, line in second.folder(name).lines(0)] == said
     assert said
+    assert PlanRecord(second.folder(name)).decision() == decision
     second.close()
 
 

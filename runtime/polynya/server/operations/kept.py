@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -26,6 +26,7 @@ from polynya.server.operations.records import (
     OperationRequest,
     OperationResult,
     OperationStore,
+    is_note,
     request_of,
 )
 from polynya.store.clock import Clock
@@ -39,8 +40,8 @@ LOST_SECONDS: Final = 75.0
 DEAD_SECONDS: Final = 120.0
 _LEASE: Final = "lease"
 #: Of the output of an operation, its end: what a person looks for is there.
-_KEPT_OUTPUT: Final = 256 * 1024
-_MOST_BYTES: Final = 1024 * 1024
+_KEPT_OUTPUT: Final = 1024 * 1024
+_MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 class OperationLease:
@@ -111,12 +112,16 @@ class OperationLease:
 
 @dataclass(frozen=True, slots=True)
 class KeptOperation:
-    """An operation as the object has it; `output` is the end of its output, once it has ended."""
+    """An operation as the object has it; `output` is the end of its output, once it has ended.
+
+    `notes` are the files that others wrote beside it, by name.
+    """
 
     request: OperationRequest
     begun: bool
     result: OperationResult | None
     output: str
+    notes: Mapping[str, str]
 
     def data(self) -> bytes:
         """The object."""
@@ -124,11 +129,15 @@ class KeptOperation:
 
     @classmethod
     def of(cls, data: bytes) -> KeptOperation:
-        """The operation of an object. Raises ValueError, KeyError or TypeError for any other."""
+        """The operation of an object.
+
+        Raises ValueError, KeyError, TypeError or AttributeError for any other content.
+        """
         read = json.loads(data)
         result = None if read["result"] is None else OperationResult(**read["result"])
         request = request_of(read["request"])
-        return cls(request, bool(read["begun"]), result, str(read["output"]))
+        notes = {str(name): str(text) for name, text in read["notes"].items() if is_note(name)}
+        return cls(request, bool(read["begun"]), result, str(read["output"]), notes)
 
 
 class KeptOperations:
@@ -166,7 +175,7 @@ class KeptOperations:
         """Keep an operation as it is now. Raises PolynyaError or OSError."""
         result = folder.result()
         output = "" if result is None else folder.end_of_output(_KEPT_OUTPUT)
-        kept = KeptOperation(folder.request(), folder.begun, result, output)
+        kept = KeptOperation(folder.request(), folder.begun, result, output, folder.notes())
         self._store.put(self._path(kept.request.id), kept.data())
 
     def forget(self, names: Iterable[str]) -> None:
@@ -187,7 +196,7 @@ class KeptOperations:
                 continue
             try:
                 kept = KeptOperation.of(self._store.read(info.path, _MOST_BYTES).data)
-            except (FileNotFoundError, ValueError, KeyError, TypeError):
+            except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
                 # Another version wrote it, or somebody changed it: the others are restored.
                 continue
             if kept.request.id != name or not into.is_name(name):
@@ -195,7 +204,13 @@ class KeptOperations:
             if _age(kept, now) > KEPT:
                 self._store.delete(info.path)
                 continue
-            into.restore(kept.request, begun=kept.begun, result=kept.result, output=kept.output)
+            into.restore(
+                kept.request,
+                begun=kept.begun,
+                result=kept.result,
+                output=kept.output,
+                notes=kept.notes,
+            )
             restored.append(name)
         return restored
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from polynya.model.error_catalogue.server_operations import (
+    ACTION_NEEDS_TABLES,
     IDEMPOTENCY_KEY_REUSED,
     OPERATION_CONFLICTS,
     OPERATIONS_LOCKED,
@@ -40,7 +41,7 @@ from polynya.server.operations.records import (
     OperationStore,
     Status,
 )
-from polynya.server.operations.verbs import VERBS, Verb, exclude_each_other
+from polynya.server.operations.verbs import VERBS, Verb, exclude_each_other, works_on_tables
 from polynya.store.clock import Clock
 
 #: Processes at a time, and operations that wait.
@@ -48,6 +49,8 @@ MOST_RUNNING: Final = 2
 MOST_WAITING: Final = 20
 #: A cancelled process has so long to end its running steps before it is killed.
 STOP_SECONDS: Final = 120.0
+#: The variable that names the place where a cluster agrees: commands leave their requests there.
+COORDINATION: Final = "POLYNYA_COORDINATION"
 #: An operation that waited when its server ended is started by the next one if it is this young.
 _STILL_WANTED: Final = timedelta(hours=1)
 _POLL_SECONDS: Final = 0.2
@@ -106,7 +109,8 @@ class OperationManager:
     """The operations of a project and target.
 
     `command` is how `polynya` is started for the project; `options` follow, and the command that an
-    operation shows has them too. With `kept` the operations are also in the state of the target.
+    operation shows has them too. With `kept` the operations are also in the state of the target,
+    with `requests_only` what works on tables is refused.
     """
 
     store: OperationStore
@@ -115,6 +119,7 @@ class OperationManager:
     stop_seconds: float = STOP_SECONDS
     options: Sequence[str] = ()
     kept: KeptOperations | None = None
+    requests_only: bool = False
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _waiting: list[str] = field(default_factory=list)
     _running: dict[str, _Running] = field(default_factory=dict)
@@ -180,11 +185,15 @@ class OperationManager:
         Returns its id, and whether it is new: the same key and request give the same operation.
 
         Raises:
-            ConfigError: POLYNYA-SRV-042, another request has the key.
+            ConfigError: POLYNYA-SRV-042, another request has the key; POLYNYA-SRV-060, it is left
+                to other machines.
             ConflictError: POLYNYA-SRV-040, an operation on the same object is under way.
             DependencyError: POLYNYA-SRV-041, too many operations wait; POLYNYA-SRV-062, it cannot
                 be kept in the state of the target.
         """
+        in_cluster = bool(os.environ.get(COORDINATION))
+        if self.requests_only and works_on_tables(verb, in_cluster=in_cluster):
+            raise ACTION_NEEDS_TABLES(where=verb.name, command=" ".join(verb.words))
         hashed = None if key is None else _hash(by, key)
         body = _hash(*words)
         now = self.clock.now()
@@ -268,6 +277,17 @@ class OperationManager:
         """The folder of an operation that exists."""
         with self._lock:
             return self._known[name]
+
+    def keep(self, name: str) -> None:
+        """Keep also what was noted beside an operation, such as a decision about a plan.
+
+        Raises DependencyError POLYNYA-SRV-062: it is not kept, and counts on this machine only.
+        """
+        if self.kept is not None:
+            try:
+                self.kept.put(self.folder(name))
+            except (OSError, PolynyaError) as error:
+                raise OPERATIONS_NOT_KEPT(why=str(error)) from error
 
     def _take_up(self, folder: OperationFolder) -> None:
         try:

@@ -24,6 +24,8 @@ KEPT_BYTES: Final = 1024**3
 KEY_KEPT: Final = timedelta(hours=24)
 #: Output that is read at a time.
 _PIECE: Final = 1024 * 1024
+_NOTE: Final = re.compile(r"[a-z][a-z-]{0,40}\.json")
+_OWN: Final = frozenset({"request.json", "process.json", "result.json"})
 _NAME: Final = re.compile(r"[0-9]{8}T[0-9]{12}-[0-9a-f]{8}")
 
 Status: TypeAlias = Literal[
@@ -46,6 +48,11 @@ class OperationRequest:
     created: str
     body: str
     key: str | None = None
+
+
+def is_note(name: str) -> bool:
+    """Whether a file of an operation is what others noted beside it."""
+    return _NOTE.fullmatch(name) is not None and name not in _OWN
 
 
 def request_of(read: Mapping[str, Any]) -> OperationRequest:
@@ -191,6 +198,14 @@ class OperationFolder:
             if isinstance(read, dict):
                 yield place, read
 
+    def notes(self) -> dict[str, str]:
+        """The files that others wrote beside those of the operation, such as parts of a plan."""
+        return {
+            path.name: path.read_text(encoding="utf-8")
+            for path in sorted(self.path.glob("*.json"))
+            if is_note(path.name)
+        }
+
     def end_of_output(self, most: int) -> str:
         """The last whole lines of the output, of `most` bytes together."""
         try:
@@ -235,10 +250,16 @@ class OperationStore:
 
     def add(self, request: OperationRequest) -> OperationFolder:
         """Keep a request: its folder appears with the whole request in it."""
-        return self.restore(request, begun=False, result=None, output="")
+        return self.restore(request, begun=False, result=None, output="", notes={})
 
     def restore(
-        self, request: OperationRequest, *, begun: bool, result: OperationResult | None, output: str
+        self,
+        request: OperationRequest,
+        *,
+        begun: bool,
+        result: OperationResult | None,
+        output: str,
+        notes: Mapping[str, str],
     ) -> OperationFolder:
         """Keep an operation as another server left it: its folder appears whole."""
         new = OperationFolder(self.path / f".{request.id}.new")
@@ -246,6 +267,8 @@ class OperationStore:
         write_whole(new.path / "request.json", asdict(request))
         if output:
             new.output.write_text(output, encoding="utf-8")
+        for name, text in notes.items():
+            (new.path / name).write_text(text, encoding="utf-8")
         if begun:
             new.note_begun()
         if result is not None:

@@ -7,10 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response
 
-from polynya.model.error_catalogue.server_operations import (
-    ACTION_NEEDS_TABLES,
-    TASK_UNKNOWN_TO_ACTION,
-)
+from polynya.model.error_catalogue.server_operations import TASK_UNKNOWN_TO_ACTION
 from polynya.model.names import shown
 from polynya.server.access.door import allowed
 from polynya.server.operations.verbs import (
@@ -21,7 +18,6 @@ from polynya.server.operations.verbs import (
     Verb,
     arguments,
     objects,
-    works_on_tables,
 )
 from polynya.server.routes.automations import automation_of
 from polynya.server.routes.operations import OperationShown, manager_of, view_of
@@ -57,9 +53,6 @@ def start_action(
     request: Request, verb: Verb, parameters: NoParameters, *, key: str | None = None
 ) -> OperationShown:
     """Start an action for the person of a request, or find what the same key has started."""
-    state = ServerState.of(request)
-    if state.requests_only and works_on_tables(verb, in_cluster=state.in_cluster):
-        raise ACTION_NEEDS_TABLES(where=verb.name, command=" ".join(verb.words))
     if isinstance(parameters, TaskParameters):
         _check_task(request, parameters.task)
     if isinstance(parameters, AutomationParameters):

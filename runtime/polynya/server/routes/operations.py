@@ -60,6 +60,7 @@ def manager_of(app: FastAPI) -> OperationManager:
                 state.clock,
                 options=[f"--target={target}"],
                 kept=kept,
+                requests_only=state.requests_only,
             )
             found.open()
             app.state.operations = found
