@@ -88,6 +88,22 @@ def programs(tmp_path: Path) -> Programs:
     return made
 
 
+@pytest.fixture
+def opened(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses that are opened in a browser; each presses Ctrl-C in this process."""
+    for name, value in programs.environment.items():
+        monkeypatch.setenv(name, value)
+    addresses: list[str] = []
+
+    def open_and_end(address: str) -> bool:
+        addresses.append(address)
+        os.kill(os.getpid(), signal.SIGINT)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_and_end)
+    return addresses
+
+
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     with aws_server() as found:
@@ -125,7 +141,7 @@ def run(folder: Path, environment: dict[str, str], *words: str) -> subprocess.Co
 
 
 def test_a_tunnel_is_opened_to_the_server_of_the_target_and_ended_with_ctrl_c(
-    tmp_path: Path, endpoint: str, programs: Programs
+    tmp_path: Path, endpoint: str, programs: Programs, opened: list[str]
 ) -> None:
     write_project(tmp_path, project=aws_project(endpoint))
     old = launch(endpoint, PLACE, "ssm")
@@ -133,9 +149,8 @@ def test_a_tunnel_is_opened_to_the_server_of_the_target_and_ended_with_ctrl_c(
     launch(endpoint, "s3://acme-config/another", "ssm")
     instance = launch(endpoint, PLACE, "ssm")
 
-    done = run(tmp_path, programs.environment)
+    assert called(tmp_path, "console") == 130
 
-    assert done.returncode == 130, done.stderr
     command, plugin = programs.said
     assert command[:6] == [
         "ssm", "start-session", "--target", instance,
@@ -145,10 +160,7 @@ def test_a_tunnel_is_opened_to_the_server_of_the_target_and_ended_with_ctrl_c(
     assert ports["portNumber"] == ["8181"]
     assert command[8:] == ["--region", "eu-central-1"]
     (port,) = ports["localPortNumber"]
-    # The stand-in for the server has no pages.
-    _, seen = (programs.folder / "seen").read_text().split()
-    assert seen == f"http://127.0.0.1:{port}/console"
-    assert seen in done.stderr
+    assert opened == [f"http://127.0.0.1:{port}/console"]
     assert gone(plugin)
 
 
@@ -169,6 +181,21 @@ def test_a_tunnel_that_is_refused_says_why(
     printed = capsys.readouterr().err
     assert "POLYNYA-SRV-065" in printed
     assert "not authorized to ssm:StartSession" in printed
+
+
+def test_a_login_comes_back_to_the_name_and_the_port_that_the_access_file_has(
+    tmp_path: Path, endpoint: str, programs: Programs, opened: list[str]
+) -> None:
+    write_project(tmp_path, project=aws_project(endpoint))
+    launch(endpoint, PLACE, "ssm")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    head = "apiVersion: polynya/v1\nkind: access\nroles: {owner: [ann@example.com]}\n"
+    (tmp_path / "access.yml").write_text(f"{head}url: http://localhost:{port}\n")
+
+    assert called(tmp_path, "console") == 130
+    assert opened == [f"http://localhost:{port}/console"]
+    assert json.loads(programs.said[0][7])["localPortNumber"] == [str(port)]
 
 
 def test_a_port_that_another_server_has_is_refused_before_a_tunnel_is_opened(

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import IO, TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
 from polynya.cli.context import CommandContext, Context
@@ -23,6 +24,7 @@ from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.serve import ApiServing, serve_api
 from polynya.cli.stopping import EndedEarly, Stopping
+from polynya.model.config.aws import is_loopback
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.operation import CATALOG_ADDRESS_UNUSABLE
 from polynya.model.error_catalogue.server_operations import (
@@ -73,7 +75,8 @@ def console(
     For example: `polynya console --target prod`.
 
     Args:
-        port: port on this machine; default any free one.
+        port: port on this machine; default that of `url` in `access.yml` if it names this machine,
+            else any free one.
         no_browser: print the address, and open no browser.
         local: serve from this machine also if the target is in AWS.
     """
@@ -82,7 +85,9 @@ def console(
     try:
         stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
         project = context.load(tolerant=True)
-        show = _Showing(context, project, browser=not no_browser)
+        own = _own_address(project)
+        show = _Showing(context, project, browser=not no_browser, own=own)
+        port = port or (urlsplit(own).port or 0 if own else 0)
         place = project.target.config
         if local or not isinstance(place, S3Location):
             return serve_api(context, stopping, ApiServing(_HOST, port), show)
@@ -91,16 +96,32 @@ def console(
         return ExitCode.OK
 
 
+def _own_address(project: LoadedProject) -> str | None:
+    """The `url` of `access.yml` if it leads to this machine: logins come back there."""
+    # Start-up time: most projects have none.
+    from polynya.model.access import read_access
+
+    access = read_access(project.directory)
+    url = None if access is None else access.url
+    return url if url is not None and is_loopback(url) else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Showing:
-    """Tells the address of the console, and opens a browser there."""
+    """Tells the address of the console, and opens a browser there.
+
+    `own` is how `access.yml` calls this machine: a session begins and ends under one name.
+    """
 
     context: CommandContext
     project: LoadedProject
     browser: bool
+    own: str | None
 
     def __call__(self, url: str) -> None:
         """Show the pages of the server at a URL."""
+        if self.own is not None and urlsplit(self.own).port == urlsplit(url).port:
+            url = self.own
         address, target = url.rstrip("/") + _PAGES, self.project.target.name
         name = self.project.project.name
         self.context.output.event(ConsoleOpened(subject=name, url=address, target=target))
