@@ -136,8 +136,15 @@ class ServerBalancer(Construct):
     certificate that the instance makes for itself. `balancer` is the load balancer.
 
     Example:
+        >>> node = ServerNode(stack, "Balanced", name="shop-api", vpc=vpc, user_data=boot)
+        >>> certificate = "arn:aws:acm:eu-west-1:123456789012:certificate/1a2b3c4d"
         >>> ServerBalancer(
-        ...     stack, "Balancer", vpc=vpc, group=group, port=8181, certificate_arn=arn,
+        ...     stack,
+        ...     "Balancer",
+        ...     vpc=vpc,
+        ...     group=node.group,
+        ...     port=8181,
+        ...     certificate_arn=certificate,
         ...     networks=["10.0.0.0/8"],
         ... )
     """
