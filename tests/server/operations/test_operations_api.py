@@ -136,3 +136,27 @@ def test_a_server_with_kept_operations_starts_them_once_it_has_the_lease(tmp_pat
     assert (
         json.loads((lease.parent / f"{name}.json").read_text())["result"]["status"] == "succeeded"
     )
+
+
+def test_a_server_whose_lease_another_one_took_starts_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polynya.server.operations.kept.RENEW_SECONDS", 0.05)
+    (tmp_path / "polynya.yml").write_text(PROJECT)
+    lease = tmp_path / "warehouse" / ".polynya" / "operations" / "local" / "lease"
+    state = ServerState(tmp_path, None, SystemClock(), keeper="i-1")
+    with TestClient(app_of(state)) as client:
+
+        def answers(status: int) -> bool:
+            for _ in range(200):
+                if client.get("/api/v1/operations").status_code == status:
+                    return True
+                time.sleep(0.05)
+            return False
+
+        assert answers(200)
+        lease.write_text("i-2\n")
+        assert answers(409)
+        assert client.post("/api/v1/actions/validate", json={}).status_code == 409
+        lease.unlink()
+        assert answers(200)
