@@ -226,6 +226,31 @@ def test_the_instance_of_a_server_boots_to_a_server_that_answers_with_tls(
 
 
 @pytest.mark.slow
+def test_a_server_starts_beside_the_network_agent_with_a_cluster_of_its_own(
+    boot: Boot, assembly: Assembly
+) -> None:
+    script = user_data(assembly, "borrowed/Gateway")
+    (bucket,) = re.findall(r"^SERVER_CONFIG='?s3://(\S+)/project'?$", script, re.MULTILINE)
+    boot.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+
+    node = boot(
+        "$BOOT && until grep -m 1 BKT-006 /var/log/polynya/server.log; do sleep 0.2; done"
+        " && systemctl is-active polynya-network-agent && systemctl is-active polynya-probe"
+        " && cp /etc/polynya/{server,agent}.env /var/lib/polynya/agent.json $SHARED"
+        " && echo all-well",
+        script=script,
+        AWS_ENDPOINT_URL=boot.endpoint,
+    )
+
+    assert node.printed.splitlines()[-1] == "all-well", node.printed
+    assert json.loads(node.file("agent.json"))["arguments"][0] == "network-agent"
+    server, agent = (node.file(f"{name}.env").splitlines() for name in ("server", "agent"))
+    assert "POLYNYA_CLUSTER=polynya-borrowed-quick" in server
+    assert f"POLYNYA_CLUSTER={CLUSTER}" in agent
+    assert not any(line.startswith("POLYNYA_COORDINATION") for line in agent)
+
+
+@pytest.mark.slow
 def test_a_node_whose_agent_stays_down_is_to_be_replaced(boot: Boot) -> None:
     node = boot(
         "$BOOT && systemctl stop polynya-agent && set -a && . /etc/polynya/agent.env"
