@@ -9,10 +9,16 @@ from polynya_constructs.cluster.strategies import STRATEGIES, Strategy, Strategy
 from stacks.settings import prices
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.loader import load_deployment
-from stacks.settings.network import SESSION_ENDPOINTS, STREAM_ENDPOINT
+from stacks.settings.network import (
+    IDENTITY_ENDPOINT,
+    SECRETS_ENDPOINT,
+    SESSION_ENDPOINTS,
+    STREAM_ENDPOINT,
+)
 from stacks.settings.stage import StageConfig
 
 _AGENT_VOLUME_GIB = 20
+_SERVER_VOLUME_GIB = 8
 _JOB_VCPU, _JOB_GB = 4, 16
 _TEN_MINUTES_A_MONTH = prices.HOURS_A_MONTH * 6
 _IDLE_TASKS = 10
@@ -22,7 +28,9 @@ _REASONS: dict[str, str] = {
     "glue": "every commit is a Glue call",
     "logs": "logs, and the metrics in them",
     STREAM_ENDPOINT: "nodes put their state there",
-    **dict.fromkeys(SESSION_ENDPOINTS, "people come to a node by Session Manager"),
+    SECRETS_ENDPOINT: "secrets are read there",
+    IDENTITY_ENDPOINT: "the server asks there who signed a request",
+    **dict.fromkeys(SESSION_ENDPOINTS, "people come to a node or the server by Session Manager"),
 }
 
 
@@ -40,6 +48,20 @@ _FURTHER_NODE = _requests(lists=128, reads=1408, writes=88)
 _NODE_CONFIGURATION = _requests(lists=60, reads=60)
 #: A node looks at each of its tasks every 30 seconds (`polynya.engine.listing`).
 _TASK = _requests(lists=20)
+
+
+#: In ten minutes: 20 looks at the configuration, and at ten tables; a lease is renewed 20 times.
+_SERVER_DATASETS = 10
+_SERVER = _requests(lists=20, reads=20 + 20 + 20 * _SERVER_DATASETS, writes=20)
+
+
+def _server(*, own: bool, spot: bool = True) -> float:
+    """Dollars a month for a server that nobody asks: an instance of its own or none, its watch."""
+    watched = prices.METRIC_MONTH + prices.ALARM_MONTH + _SERVER
+    if not own:
+        return watched
+    hour = prices.T4G_MICRO_HOUR * (1 - prices.SPOT_DISCOUNT if spot else 1)
+    return hour * prices.HOURS_A_MONTH + _SERVER_VOLUME_GIB * prices.GP3_GIB_MONTH + watched
 
 
 def _calls(seconds: float, *, gib: float = 0.25, every_minutes: int = 1) -> float:
@@ -84,6 +106,17 @@ def parts() -> list[tuple[str, float, str]]:
         ),
         ("`athena`", 0, f"${prices.ATHENA_TB:.0f} a TB that is scanned"),
         ("`network_agent`", agent, "about $2.20 for each cluster: requests, a metric, an alarm"),
+        (
+            "`server`, an instance of its own",
+            _server(own=True),
+            f"${_server(own=True, spot=False):.2f} in all with `spot: false`",
+        ),
+        ("`server` on the instance of the network agent", _server(own=False), ""),
+        (
+            "`load_balancer` of a server",
+            prices.LOAD_BALANCER_HOUR * month,
+            f"${prices.LOAD_BALANCER_UNIT_HOUR} an hour of use",
+        ),
         *[_cluster(strategy) for strategy in STRATEGIES.values()],
         ("`lake_formation`", 0, ""),
         ("`redshift`", prices.SECRET_MONTH, redshift),
@@ -141,6 +174,11 @@ def idle(stage: StageConfig) -> list[tuple[str, float, str]]:
     if stage.network_agent:
         agent = prices.T4G_SMALL_HOUR * month + _AGENT_VOLUME_GIB * prices.GP3_GIB_MONTH
         lines.append(("network agent", agent, "its instance and its disk"))
+    if server := stage.server:
+        dollars = _server(own=server.node == "own", spot=server.spot)
+        lines.append(("server", dollars, "its instance, disk, alarm and requests"))
+        if server.load_balancer:
+            lines.append(("load balancer", prices.LOAD_BALANCER_HOUR * month, "before the server"))
     for cluster in stage.clusters:
         lines += _idle_cluster(cluster, streams=len(stage.consumption.held_back))
     return lines

@@ -15,8 +15,9 @@ from constructs import Construct
 
 from polynya_constructs.cluster.instance_types import Architecture, architecture_of
 from polynya_constructs.nodes.access import Lakehouse
+from polynya_constructs.nodes.boot import ServedProject, node_boot
 from polynya_constructs.nodes.boot import network_agent_boot as boot_of_network_agent
-from polynya_constructs.nodes.boot import node_boot
+from polynya_constructs.nodes.boot import server_boot as boot_of_server
 from polynya_constructs.nodes.job_services import JobServices
 from polynya_constructs.runtime_package import JobPackage, RuntimePackage
 from stacks.package import PACKAGES
@@ -80,14 +81,38 @@ def network_agent_boot(
     configuration: s3.IBucket,
     clusters: Sequence[str],
     log_group: logs.ILogGroup,
+    served: ServedProject | None = None,
+    name: str = "",
 ) -> Boot:
-    """Return the boot of the network agent; its package is made below `scope`."""
+    """Return the boot of the network agent; its package is made below `scope`.
+
+    `served` is what a server of that name beside it serves.
+    """
     if settings.boot:
         return Boot(boot_script(settings.boot))
     package = _package(scope, architecture_of(settings.instance_type))
     user_data = boot_of_network_agent(
-        package=package, configuration=configuration, clusters=clusters, log_group=log_group
+        package=package,
+        configuration=configuration,
+        clusters=clusters,
+        log_group=log_group,
+        served=served,
+        name=name,
     )
+    return Boot(user_data, package)
+
+
+def server_boot(
+    scope: Construct,
+    *,
+    architecture: Architecture,
+    served: ServedProject,
+    name: str,
+    log_group: logs.ILogGroup,
+) -> Boot:
+    """Return the boot of a server on an instance of its own; its package is below `scope`."""
+    package = _package(scope, architecture)
+    user_data = boot_of_server(package=package, served=served, name=name, log_group=log_group)
     return Boot(user_data, package)
 
 

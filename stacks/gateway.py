@@ -15,12 +15,16 @@ from polynya_constructs.nodes.machine_image import PinnedImage
 from polynya_constructs.notifications import Notifications
 from stacks.boot import network_agent_boot
 from stacks.handover import read_lakehouse, read_launches, read_vpc
+from stacks.server import ServerInstanceParts, serve_on, served_project, server_name
 from stacks.settings.cluster import NetworkAgentSettings
 from stacks.settings.stage import StageConfig
 
 
 class GatewayStack(cdk.Stack):
-    """One small instance that carries out commands for clusters; it may read no data."""
+    """One small instance that carries out commands for clusters; it may read no data.
+
+    Unless the server of the stage runs on it.
+    """
 
     def __init__(
         self,
@@ -47,23 +51,27 @@ class GatewayStack(cdk.Stack):
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=removal_policy,
         )
+        server = stage.server if stage.server and stage.server.node == "network_agent" else None
         boot = network_agent_boot(
             self,
             settings=settings,
             configuration=configuration,
             clusters=clusters,
             log_group=log_group,
+            served=served_project(stage, server, configuration) if server else None,
+            name=server_name(stage),
         )
         image = stage.machine_images.get(architecture_of(settings.instance_type))
+        vpc = read_vpc(self, stage)
         agent = NetworkAgent(
             self,
             "Agent",
             name=name,
-            vpc=read_vpc(self, stage),
+            vpc=vpc,
             user_data=boot.user_data,
             instance_type=settings.instance_type,
             machine_image=PinnedImage(image) if image else None,
-            session_manager=stage.network.session_manager,
+            session_manager=stage.network.session_manager or server is not None,
         )
         agent.grant_commands(
             configuration,
@@ -83,4 +91,14 @@ class GatewayStack(cdk.Stack):
         # A script of the user's may run something else, which says nothing of clusters.
         for cluster in clusters if settings.boot is None else ():
             agent.alarm(cluster, topic)
+        if server:
+            parts = ServerInstanceParts(agent.role, agent.group, agent.template, vpc)
+            serve_on(
+                self,
+                parts,
+                stage=stage,
+                settings=server,
+                lakehouse=lakehouse,
+                topics=[topic] if topic else [],
+            )
         cdk.CfnOutput(self, "GroupName", value=name)

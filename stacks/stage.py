@@ -10,6 +10,7 @@ from stacks.cluster import ClusterStack
 from stacks.consumption import ConsumptionStack
 from stacks.gateway import GatewayStack
 from stacks.network import NetworkStack
+from stacks.server import ServerStack
 from stacks.settings.stage import StageConfig
 from stacks.storage import StorageStack
 from stacks.tags import tag_application
@@ -56,7 +57,7 @@ class PolynyaStage(cdk.Stage):
                 description=f"Polynya {settings.name}: engines that query and feed the lakehouse",
             )
         for stack in self.node.children:
-            if isinstance(stack, ClusterStack | ConsumptionStack | GatewayStack):
+            if isinstance(stack, ClusterStack | ConsumptionStack | GatewayStack | ServerStack):
                 # What it reads of the two is there before it.
                 stack.add_dependency(self.network)
                 stack.add_dependency(self.storage)
@@ -74,7 +75,7 @@ class PolynyaStage(cdk.Stage):
         prefix: str,
         removal_policy: cdk.RemovalPolicy,
     ) -> None:
-        """Add the clusters and the network agent; they hold nothing that could be lost."""
+        """Add clusters, network agent and server; they hold nothing that could be lost."""
         for cluster in settings.clusters:
             ClusterStack(
                 self,
@@ -97,4 +98,14 @@ class PolynyaStage(cdk.Stage):
                 removal_policy=removal_policy,
                 stack_name=f"{prefix}-gateway",
                 description=f"Polynya {settings.name}: network integration agent",
+            )
+        if settings.server and settings.server.node == "own":
+            ServerStack(
+                self,
+                "Server",
+                stage=settings,
+                settings=settings.server,
+                removal_policy=removal_policy,
+                stack_name=f"{prefix}-server",
+                description=f"Polynya {settings.name}: API and console",
             )

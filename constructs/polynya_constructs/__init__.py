@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from polynya_constructs.query.redshift import RedshiftServerless as RedshiftServerless
     from polynya_constructs.query.snowflake import SnowflakeAccess as SnowflakeAccess
     from polynya_constructs.runtime_package import RuntimePackage as RuntimePackage
+    from polynya_constructs.server import ServerBalancer as ServerBalancer
+    from polynya_constructs.server import ServerNode as ServerNode
     from polynya_constructs.workload_stream import WorkloadStream as WorkloadStream
 
 __all__ = [
@@ -92,6 +94,8 @@ __all__ = [
     "RuntimePackage",
     "Scaling",
     "ScheduledBounds",
+    "ServerBalancer",
+    "ServerNode",
     "SnowflakeAccess",
     "SourceWatch",
     "SpotAllocation",
@@ -160,6 +164,10 @@ _HOMES: Final = {
     "polynya_constructs.query.redshift": ("RedshiftServerless",),
     "polynya_constructs.query.snowflake": ("SnowflakeAccess",),
     "polynya_constructs.runtime_package": ("RuntimePackage",),
+    "polynya_constructs.server": (
+        "ServerBalancer",
+        "ServerNode",
+    ),
     "polynya_constructs.workload_stream": ("WorkloadStream",),
 }
 

@@ -113,7 +113,7 @@ class VpcEndpoints(Construct):
     """The ways from a VPC to AWS: a gateway for S3, free, and interfaces, paid by hour and zone.
 
     `security_group` is that of the interfaces, None when there is none. It lets in TLS from the
-    VPC; there is no other inbound rule in the stacks.
+    VPC; the stacks have no other inbound rule, unless a load balancer is put before a server.
 
     Example:
         >>> VpcEndpoints(stack, "Endpoints", vpc=vpc, cidr="10.40.0.0/16", services=["glue"])

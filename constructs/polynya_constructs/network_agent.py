@@ -47,7 +47,8 @@ class NetworkAgent(Construct):
     """One On-Demand instance, in a group of one so that it comes back by itself.
 
     It opens connections and accepts none, and carries out on the groups of its clusters what people
-    ask for; it may read no data. `group`, `role` and `security_group` are what was made.
+    ask for; it may read no data. `group`, `role`, `security_group` and `template` are what was
+    made.
 
     Example:
         >>> NetworkAgent(stack, "Agent", name="shop-agent", vpc=vpc, user_data=boot)
@@ -96,6 +97,7 @@ class NetworkAgent(Construct):
             session_manager=session_manager,
         )
         self.role, self.security_group = node.role, node.security_group
+        self.template = node.template
         self.group = autoscaling.AutoScalingGroup(
             self,
             "Group",

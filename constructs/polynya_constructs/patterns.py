@@ -32,6 +32,9 @@ MANAGED_ENTRY: Final = (
 )
 """A name, or an ARN with the six characters that Secrets Manager adds to the name."""
 
+CERTIFICATE: Final = (
+    r"arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)
 SNS_TOPIC: Final = r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}"
 KMS_KEY: Final = r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[0-9a-f-]{36}"
 

@@ -18,6 +18,7 @@ from stacks.settings.cluster_checks import cluster_problems
 from stacks.settings.consumption_checks import consumption_problems
 from stacks.settings.network import ExistingVpc, NetworkSettings
 from stacks.settings.pipeline import PipelineConfig
+from stacks.settings.server_checks import server_problems
 from stacks.settings.stage import StageConfig
 from stacks.settings.streams.checks import stream_problems
 
@@ -39,6 +40,7 @@ def stage_problems(stage: StageConfig, stem: str) -> Iterator[Problem]:
     yield from _too_many_databases(stage)
     yield from _repeated([each.name for each in stage.clusters], ("clusters",), "cluster")
     yield from cluster_problems(stage)
+    yield from server_problems(stage)
     yield from stream_problems(stage)
     yield from consumption_problems(stage)
 
@@ -181,7 +183,7 @@ def _existing_problems(vpc: ExistingVpc) -> Iterator[Problem]:
 def _closed_problems(stage: StageConfig) -> Iterator[Problem]:
     """Yield endpoints without which no node of a network without other ways gets into service."""
     network = stage.network
-    if network.outbound == "internet" or not stage.clusters:
+    if network.outbound == "internet" or not (stage.clusters or stage.server):
         return
     missing = [one for one in network.needed(stage.calls) if one not in stage.endpoints]
     if missing:

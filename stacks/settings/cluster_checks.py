@@ -18,8 +18,8 @@ from stacks.settings.stage import StageConfig
 PROJECT: Final = Path(__file__).resolve().parents[2]
 """The folder below which boot scripts lie."""
 
-_RESERVED: Final = "gateway"
-"""Name of the network agent's group, beside which the groups of the clusters are called."""
+_RESERVED: Final = {"gateway": "the network agent", "server": "the server"}
+"""Names of other groups, beside which the groups of the clusters are called, and whose they are."""
 
 _USER_DATA_BYTES: Final = 16_384
 """What EC2 takes as user data."""
@@ -29,8 +29,8 @@ def cluster_problems(stage: StageConfig) -> Iterator[Problem]:
     """Yield what no cluster can be, and boot scripts that are not there."""
     for index, cluster in enumerate(stage.clusters):
         path: NodePath = ("clusters", index)
-        if cluster.name == _RESERVED:
-            message = f"`{_RESERVED}` is the name of the network agent"
+        if (whose := _RESERVED.get(cluster.name)) is not None:
+            message = f"`{cluster.name}` is the name of {whose}"
             yield Problem((*path, "name"), STAGE_CONTRADICTS(message, fix="choose another one"))
         try:
             _ = cluster.bounds

@@ -31,13 +31,14 @@ Endpoint: TypeAlias = Literal[
 ]
 ENDPOINTS: Final[tuple[str, ...]] = get_args(Endpoint)
 # What a node calls: the catalog, the group of which it is a part, and the log. Metrics are lines of
-# the log, and its identity the machine brings along, so nothing calls `monitoring` or `sts`.
+# the log, and its identity the machine brings along, so no node calls `monitoring` or `sts`.
 NEEDED_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("autoscaling", "glue", "logs")
 EMR_ENDPOINT: Final[Endpoint] = "emr-serverless"
 STREAM_ENDPOINT: Final[Endpoint] = "kinesis-streams"
 REDSHIFT_ENDPOINT: Final[Endpoint] = "redshift-data"
 SECRETS_ENDPOINT: Final[Endpoint] = "secretsmanager"
 TOPIC_ENDPOINT: Final[Endpoint] = "sns"
+IDENTITY_ENDPOINT: Final[Endpoint] = "sts"
 SESSION_ENDPOINTS: Final[tuple[Endpoint, ...]] = ("ssm", "ssmmessages")
 
 
@@ -69,7 +70,9 @@ class Calls:
     """Services that nodes of some stages call.
 
     `kinesis`: a workload stream or streams that they read; `emr`: EMR Serverless, to which they
-    submit jobs; `secrets`: Secrets Manager; `redshift`: the Redshift Data API; `topics`: SNS.
+    submit jobs; `secrets`: Secrets Manager; `redshift`: the Redshift Data API; `topics`: SNS;
+    `sessions`: Session Manager, by which people reach the server; `identities`: STS, which checks
+    identities of IAM for it.
     """
 
     kinesis: bool
@@ -77,6 +80,8 @@ class Calls:
     secrets: bool = False
     redshift: bool = False
     topics: bool = False
+    sessions: bool = False
+    identities: bool = False
 
 
 class ExistingVpc(Frozen):
@@ -119,11 +124,12 @@ class NetworkSettings(Frozen):
         default=None,
         description="AWS services that are reached inside the VPC, paid by hour and zone. Default: "
         f"{', '.join(NEEDED_ENDPOINTS)}, {STREAM_ENDPOINT} where there is a workload stream, "
-        f"{', '.join(SESSION_ENDPOINTS)} with `session_manager`, {EMR_ENDPOINT} where nodes "
-        f"submit jobs, {STREAM_ENDPOINT} and {SECRETS_ENDPOINT} where `streams` of a cluster name "
-        f"Kinesis streams and secrets, {SECRETS_ENDPOINT} and {REDSHIFT_ENDPOINT} where its "
+        f"{', '.join(SESSION_ENDPOINTS)} with `session_manager` or `server`, {EMR_ENDPOINT} where "
+        f"nodes submit jobs, {STREAM_ENDPOINT} and {SECRETS_ENDPOINT} where `streams` of a cluster "
+        f"name Kinesis streams and secrets, {SECRETS_ENDPOINT} and {REDSHIFT_ENDPOINT} where its "
         f"`mirrors` name secrets and Redshift, {TOPIC_ENDPOINT} and {SECRETS_ENDPOINT} where its "
-        "`notifications` name topics and secrets; none in an existing VPC.",
+        f"`notifications` name topics and secrets, {SECRETS_ENDPOINT} and {IDENTITY_ENDPOINT} "
+        "where `server` names secrets and identities of IAM; none in an existing VPC.",
     )
     outbound: Literal["endpoints", "internet"] = Field(
         default="endpoints",
@@ -182,5 +188,6 @@ class NetworkSettings(Frozen):
             *((SECRETS_ENDPOINT,) if calls.secrets else ()),
             *((REDSHIFT_ENDPOINT,) if calls.redshift else ()),
             *((TOPIC_ENDPOINT,) if calls.topics else ()),
-            *(SESSION_ENDPOINTS if self.session_manager else ()),
+            *(SESSION_ENDPOINTS if self.session_manager or calls.sessions else ()),
+            *((IDENTITY_ENDPOINT,) if calls.identities else ()),
         )

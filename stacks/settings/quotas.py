@@ -23,7 +23,7 @@ class Need:
 
 
 def need(stage: StageConfig) -> Need:
-    """What the clusters and the network agent of a stage may run at once.
+    """What the clusters, the network agent and the server of a stage may run at once.
 
     On-Demand stands in for Spot when there is none, so it is counted for both.
     """
@@ -32,6 +32,9 @@ def need(stage: StageConfig) -> Need:
         total += _need_of(cluster)
     if agent := stage.network_agent:
         total += Need(on_demand=vcpus(agent.instance_type))
+    if (server := stage.server) and server.node == "own":
+        size = vcpus(server.instance_type)
+        total += Need(spot=size) if server.spot else Need(on_demand=size)
     return total
 
 

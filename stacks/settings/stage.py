@@ -25,6 +25,7 @@ from stacks.settings.fields import (
     StreamArn,
 )
 from stacks.settings.network import Calls, NetworkSettings
+from stacks.settings.server import ServerSettings
 
 _INTERNAL: Final = "_internal"
 """What a task adds to its `schema` for its internal tables, unless it says otherwise."""
@@ -168,6 +169,9 @@ class StageConfig(Frozen):
     network_agent: NetworkAgentSettings | None = Field(
         default=None, description="The network integration agent; default: none."
     )
+    server: ServerSettings | None = Field(
+        default=None, description="The API and the console of a project; default: none."
+    )
     athena: AthenaSettings = Field(
         default_factory=AthenaSettings, description="The Athena workgroup."
     )
@@ -225,6 +229,8 @@ class StageConfig(Frozen):
         groups = [(cluster.architecture, cluster.boot) for cluster in self.clusters]
         if agent := self.network_agent:
             groups.append((architecture_of(agent.instance_type), agent.boot))
+        if self.server and self.server.node == "own":
+            groups.append((architecture_of(self.server.instance_type), None))
         return groups
 
     @property
@@ -242,10 +248,13 @@ class StageConfig(Frozen):
             kinesis=self.stream.enabled or any(each.kinesis for each in streams),
             emr=any(each.emr_serverless or each.jobs.emr_serverless for each in self.clusters),
             secrets=any(one.secrets for one in streams)
+            or bool(self.server and self.server.secrets)
             or any(one.secrets for one in mirrors)
             or any(one.secrets for one in told),
             redshift=any(each.redshift for each in mirrors),
             topics=any(each.topics for each in told),
+            sessions=self.server is not None,
+            identities=bool(self.server and self.server.iam_identities),
         )
 
 

@@ -9,6 +9,7 @@ import pytest
 from bench import costs, strategies
 from stacks.settings.consumption import ConsumptionSettings
 from stacks.settings.loader import load_deployment
+from stacks.settings.server import ServerSettings
 from stacks.settings.stage import StreamSettings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +42,20 @@ def test_a_stage_to_try_things_in_costs_little_while_nothing_lands() -> None:
                 "stream": StreamSettings()}
     )  # fmt: skip
     assert sum(dollars for _, dollars, _ in costs.idle(with_all)) > 33
+
+
+def test_a_server_of_its_own_costs_at_most_five_dollars_while_nobody_asks_it() -> None:
+    dev = load_deployment(ROOT / "config", environment={}).stage("dev")
+
+    def dollars(**server: object) -> float:
+        served = dev.model_copy(update={"server": ServerSettings.model_validate(server)})
+        return sum(
+            line for name, line, _ in costs.idle(served) if name in {"server", "load balancer"}
+        )
+
+    assert dollars() <= 5
+    assert dollars(node="network_agent") < 2
+    assert dollars(spot=False) > 5
 
 
 def test_a_stream_that_wakes_a_cluster_is_in_the_price_of_its_stage() -> None:

@@ -42,6 +42,8 @@ def test_the_public_names_are_these():
         "RuntimePackage",
         "Scaling",
         "ScheduledBounds",
+        "ServerBalancer",
+        "ServerNode",
         "SnowflakeAccess",
         "SourceWatch",
         "SpotAllocation",

@@ -47,7 +47,9 @@ def kinds(assembly: Assembly, path: str) -> Counter[str]:
 
 
 def private(template: Template) -> Iterator[tuple[str, str]]:
-    """No way to the internet and back; the only way in is TLS from the VPC to the endpoints."""
+    """No way to the internet and back; the only ways in are TLS from private networks, and from a
+    load balancer of the template to its instance.
+    """
     for name, resource in template.get("Resources", {}).items():
         if resource["Type"] in WAYS_OUT:
             yield name, f"{resource['Type']} leads out of the VPC"
@@ -57,7 +59,16 @@ def private(template: Template) -> Iterator[tuple[str, str]]:
         for rule in group.get("SecurityGroupIngress", [])
     ]
     rules += resources(template, "AWS::EC2::SecurityGroupIngress").items()
+    balanced = {
+        group["Fn::GetAtt"][0]
+        for balancer in resources(template, "AWS::ElasticLoadBalancingV2::LoadBalancer").values()
+        for group in balancer["SecurityGroups"]
+    }
     for name, rule in rules:
+        source = rule.get("SourceSecurityGroupId", {})
+        one_port = rule.get("FromPort") == rule.get("ToPort") and rule.get("IpProtocol") == "tcp"
+        if isinstance(source, dict) and source.get("Fn::GetAtt", [""])[0] in balanced and one_port:
+            continue
         cidr = rule.get("CidrIp")
         ports = (rule.get("FromPort"), rule.get("ToPort"))
         if not isinstance(cidr, str) or not IPv4Network(cidr).is_private or ports != (443, 443):
@@ -151,7 +162,7 @@ def kept(template: Template) -> Iterator[tuple[str, str]]:
         if resource["Type"] in STATEFUL - {"AWS::KMS::Key"} and policies not in right:
             yield name, "is not kept"
         # That of notifications encrypts nothing that is left when its topic goes.
-        messages = name.startswith("NotificationsKey")
+        messages = name.startswith(("NotificationsKey", "ServerNotificationsKey"))
         if resource["Type"] == "AWS::KMS::Key" and policies not in right and not messages:
             yield name, "is not kept"
 

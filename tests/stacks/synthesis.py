@@ -102,6 +102,19 @@ CLUSTERS: dict[str, dict[str, Any]] = {
         },
     },
 }
+# Behind a load balancer; another stage has one on the instance of its network agent.
+SERVER: dict[str, Any] = {
+    "load_balancer": {
+        "certificate_arn": ARN.format(
+            service="acm", resource="certificate/1a2b3c4d-0000-4000-8000-000000000000"
+        ),
+        "networks": ["10.0.0.0/8", "192.168.4.0/22"],
+    },
+    "iam_identities": True,
+    "secrets": ["polynya/oidc"],
+    "target": "prod",
+    "notify": ["ops@example.com"],
+}
 READER = "arn:aws:iam::123456789012:role/germany"
 SNOWFLAKE = "arn:aws:iam::210987654321:user/abcd-s-acme1234"
 # Every engine that a stage may name; the other stages name none.
@@ -214,6 +227,8 @@ def made_up_stages() -> list[StageConfig]:
                 }
             ],
             machine_images={"arm64": "ami-0a1b2c3d4e5f60718"},
+            network_agent={"instance_type": "t4g.large"},
+            server={"node": "network_agent", "tables": True},
             catalog={"existing_databases": ["theirs"]},
         ),
         stage(
@@ -231,6 +246,7 @@ def made_up_stages() -> list[StageConfig]:
             ],
             network={"availability_zones": 3, "session_manager": True},
             network_agent={"notify": ["ops@example.com"]},
+            server=SERVER,
             consumption=ENGINES,
         ),
         stage("halfway", remove_data=True, network={"existing": VPC}),

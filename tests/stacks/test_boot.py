@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -156,6 +158,96 @@ def test_the_instance_of_the_gateway_boots_to_a_network_agent(
     ]  # fmt: skip
     assert node.calls == []
     assert "java" not in script
+
+
+ACCESS = """apiVersion: polynya/v1
+kind: access
+url: https://polynya.example.com
+roles: {owner: [ann@example.com]}
+"""
+
+
+@pytest.mark.slow
+def test_the_instance_of_a_server_boots_to_a_server_that_answers_with_tls(
+    boot: Boot, assembly: Assembly, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real server, on what the boot unpacked; first nothing was pushed, then it follows."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    script = user_data(assembly, "clustered/Server").replace("8181", str(port))
+    (bucket,) = re.findall(r"^CONFIG='?s3://(\S+)/project'?$", script, re.MULTILINE)
+    boot.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+    monkeypatch.setenv("AWS_ENDPOINT_URL", boot.endpoint)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    project = tmp_path / "shop"
+    assert polynya(["init", str(project)]) == 0
+    text = PROJECT.format(bucket=bucket).replace("node:", "prod:")
+    (project / "polynya.yml").write_text(text)
+    (project / "access.yml").write_text(ACCESS)
+    pushed = threading.Timer(
+        8, lambda: polynya(["config", "push", "--project", str(project), "--target", "prod"])
+    )
+    pushed.start()
+    url = f"https://127.0.0.1:{port}"
+
+    node = boot(
+        "mkdir -m 777 /srv/landing /srv/warehouse && $BOOT"
+        f" && until curl -sfk {url}/health >$SHARED/health; do sleep 0.2; done"
+        f" && curl -sk -H 'Host: polynya.example.com' {url}/api/v1/project >$SHARED/refused"
+        " && until grep -m 1 'ServerAnswers\":1' /var/log/polynya/probe.log; do sleep 0.2; done"
+        " && cp /etc/polynya/{cloudwatch.json,server.env} /var/log/polynya/*.log $SHARED"
+        " && stat -c '%a %G' /etc/polynya/server-key.pem && ls /var/lib/polynya/project"
+        " && echo all-well",
+        script=script,
+        AWS_ENDPOINT_URL=boot.endpoint,
+        POLYNYA_PROBE_EVERY="1",
+    )
+    pushed.join()
+
+    assert node.printed.splitlines()[-1] == "all-well", node.printed
+    assert node.file("health") == "ok\n"
+    assert json.loads(node.file("refused"))["code"] == "POLYNYA-ACC-001"
+    told = [json.loads(line) for line in node.file("server.log").splitlines() if line[0] == "{"]
+    assert {one["code"] for one in told if one["type"] == "error"} == {"POLYNYA-BKT-006"}
+    assert [one["url"] for one in told if one["type"] == "api.served"] == [
+        f"https://0.0.0.0:{port}"
+    ]
+    assert "640 polynya" in node.printed
+    assert {"access.yml", "polynya.yml", "tasks"} < set(node.printed.splitlines())
+    probes = [json.loads(line) for line in node.file("probe.log").splitlines()]
+    assert (probes[0]["ServerAnswers"], probes[-1]["ServerAnswers"]) == (0, 1)
+    assert probes[0]["Server"] == "polynya-clustered-server"
+    assert "POLYNYA_CLUSTER=polynya-clustered-cheap" in node.file("server.env").splitlines()
+    streams = json.loads(node.file("cloudwatch.json"))["logs"]["logs_collected"]["files"]
+    assert [one["log_stream_name"] for one in streams["collect_list"]][-2:] == [
+        f"{INSTANCE}/server", f"{INSTANCE}/probe",
+    ]  # fmt: skip
+    assert node.calls == []
+
+
+@pytest.mark.slow
+def test_a_server_starts_beside_the_network_agent_with_a_cluster_of_its_own(
+    boot: Boot, assembly: Assembly
+) -> None:
+    script = user_data(assembly, "borrowed/Gateway")
+    (bucket,) = re.findall(r"^SERVER_CONFIG='?s3://(\S+)/project'?$", script, re.MULTILINE)
+    boot.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+
+    node = boot(
+        "$BOOT && until grep -m 1 BKT-006 /var/log/polynya/server.log; do sleep 0.2; done"
+        " && systemctl is-active polynya-network-agent && systemctl is-active polynya-probe"
+        " && cp /etc/polynya/{server,agent}.env /var/lib/polynya/agent.json $SHARED"
+        " && echo all-well",
+        script=script,
+        AWS_ENDPOINT_URL=boot.endpoint,
+    )
+
+    assert node.printed.splitlines()[-1] == "all-well", node.printed
+    assert json.loads(node.file("agent.json"))["arguments"][0] == "network-agent"
+    server, agent = (node.file(f"{name}.env").splitlines() for name in ("server", "agent"))
+    assert "POLYNYA_CLUSTER=polynya-borrowed-quick" in server
+    assert f"POLYNYA_CLUSTER={CLUSTER}" in agent
+    assert not any(line.startswith("POLYNYA_COORDINATION") for line in agent)
 
 
 @pytest.mark.slow
@@ -385,4 +477,6 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     assert verify("polynya-agent.service") == ""
     assert verify("polynya-drain.service") == ""
     assert verify("polynya-health.service") == ""
+    assert verify("polynya-server.service") == ""
+    assert verify("polynya-probe.service") == ""
     assert "KillMood" in verify("polynya-agent.service", KillMode="KillMood")

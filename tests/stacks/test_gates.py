@@ -24,7 +24,7 @@ STYLE = {"W3005", "E3703", "W2001"}
 # The pipeline holds the same stages again.
 OWN = (
     "dev/Network", "dev/Storage", "Pipeline", "clustered/Cluster-cheap", "clustered/Cluster-steady",
-    "clustered/Gateway", "clustered/Consumption",
+    "clustered/Gateway", "clustered/Consumption", "clustered/Server", "borrowed/Gateway",
 )  # fmt: skip
 
 
@@ -42,6 +42,7 @@ def test_synthesis_finds_nothing_but_what_people_are_to_read(assembly: Assembly)
         "Annotation::polynya:package clustered/Cluster-asleep/Jobs-x86_64",
         "Annotation::polynya:package clustered/Cluster-steady/Runtime",
         "Annotation::polynya:removeData halfway",
+        "Annotation::polynya:unreachedLogin clustered/Server",
         "Annotation::polynya:unreachedMirrors clustered/Cluster-steady",
     ]
     # The one with an image of its own is not among them.

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from polynya.model.config.aws import AwsAccess
+from polynya.store.aws.server_instance import server_instance
 from polynya_constructs.functions.spot_fallback.decision import Action
 from polynya_constructs.functions.spot_fallback.handler import reconcile
-from tests.aws import aws_clients
+from tests.aws import REGION, aws_clients
 from tests.stacks.deploy_to_moto import DeployedStage, NotLoadedError, deploy
 
 pytestmark = [pytest.mark.synth, pytest.mark.filterwarnings("ignore:Tried to parse")]
@@ -26,7 +28,7 @@ def test_the_network_is_there(deployed: DeployedStage) -> None:
     assert len({s["AvailabilityZone"] for s in subnets}) == 3
     assert [s["CidrBlock"] for s in subnets] == ["10.40.0.0/20", "10.40.16.0/20", "10.40.32.0/20"]
     endpoints = ec2.describe_vpc_endpoints(Filters=in_vpc)["VpcEndpoints"]
-    assert sorted(e["VpcEndpointType"] for e in endpoints) == ["Gateway", *["Interface"] * 10]
+    assert sorted(e["VpcEndpointType"] for e in endpoints) == ["Gateway", *["Interface"] * 11]
 
 
 def test_what_holds_data_is_there(deployed: DeployedStage) -> None:
@@ -90,6 +92,20 @@ def test_the_gateway_is_one_instance_and_people_have_a_policy(deployed: Deployed
     assert [len(group["Instances"]) for group in groups] == [1]
     policy = deployed.outputs["Consumption"]["QueryPolicyArn"]
     assert deployed.client("iam").get_policy(PolicyArn=policy)["Policy"]["AttachmentCount"] == 0
+
+
+def test_the_console_finds_the_server_behind_its_load_balancer(deployed: DeployedStage) -> None:
+    bucket = deployed.outputs["Storage"]["ConfigurationBucketName"]
+    access = AwsAccess(REGION, deployed.endpoint)
+
+    found = server_instance(f"s3://{bucket}/project", access)
+
+    assert found is not None
+    assert (found.port, found.is_balanced) == (8181, True)
+    (balancer,) = deployed.client("elbv2").describe_load_balancers()["LoadBalancers"]
+    assert balancer["DNSName"] == deployed.outputs["Server"]["ServerAddress"]
+    assert balancer["Scheme"] == "internal"
+    assert server_instance(f"s3://{bucket}/other", access) is None
 
 
 @pytest.mark.parametrize("kind", ["AWS::DAX::Cluster", "AWS::Glue::Crawler"])

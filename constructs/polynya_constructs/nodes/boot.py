@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -75,8 +76,93 @@ def node_boot(
             "EMR_JOBS": " ".join(emr_jobs),
             "GLUE_JOB": glue_job or "",
             "UNITS": "polynya-agent polynya-drain polynya-health",
-            "PACKAGES": "java-17-amazon-corretto-headless",
+            "PACKAGES": _JAVA,
         },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedProject:
+    """What a server on an instance serves.
+
+    Attributes:
+        configuration: the bucket of the project.
+        project: its prefix in the bucket.
+        target: its target; None: its only or default one.
+        cluster: name of the group of the cluster that gets its requests; None: of no cluster.
+        port: on which it listens.
+        balanced: whether a load balancer is before it: it listens with TLS, off loopback.
+        tables: whether its operations work on tables, which needs Java.
+    """
+
+    configuration: s3.IBucket
+    project: str
+    target: str | None = None
+    cluster: str | None = None
+    port: int = 8181
+    balanced: bool = False
+    tables: bool = False
+
+    @property
+    def place(self) -> str:
+        """The place of the configuration, as targets name it in `config`."""
+        return f"s3://{self.configuration.bucket_name}/{self.project}"
+
+    @property
+    def url(self) -> str:
+        """Where the instance itself reaches it."""
+        return f"{'https' if self.balanced else 'http'}://127.0.0.1:{self.port}"
+
+    def variables(self, name: str) -> dict[str, str]:
+        """What the boot gets; `name` is that of the server in its metric."""
+        options = ["--port", str(self.port), "--keep-operations", "--look-seconds", "30"]
+        options += ["--target", self.target] if self.target else []
+        options += [] if self.tables else ["--requests-only"]
+        if self.balanced:
+            options += ["--host", "0.0.0.0", "--keep-alive", str(KEEP_ALIVE_SECONDS)]  # noqa: S104
+            options += ["--tls-certificate", _CERTIFICATE, "--tls-key", _KEY]
+        agreed = f"s3://{self.configuration.bucket_name}/{COORDINATION_PREFIX.rstrip('/')}"
+        return {
+            "SERVER": name,
+            "SERVER_CONFIG": self.place,
+            "SERVER_OPTIONS": " ".join(options),
+            "SERVER_URL": self.url,
+            "SERVER_COORDINATION": agreed if self.cluster else "",
+            "SERVER_CLUSTER": self.cluster or "",
+        }
+
+
+#: A load balancer closes connections earlier, so that it never sends a request on one that the
+#: server has just closed (Application Load Balancers, "HTTP 502: Bad gateway").
+KEEP_ALIVE_SECONDS: Final = 310
+_CERTIFICATE: Final = "/etc/polynya/server.pem"
+_KEY: Final = "/etc/polynya/server-key.pem"
+_SERVER_UNITS: Final = "polynya-server polynya-probe"
+_JAVA: Final = "java-17-amazon-corretto-headless"
+
+
+def server_boot(
+    *, package: RuntimePackage, served: ServedProject, name: str, log_group: logs.ILogGroup
+) -> ec2.UserData:
+    """Return user data that fetches and verifies the runtime and starts `polynya serve`.
+
+    As `node_boot`, with Java only where operations work on tables. systemd restarts the server
+    whenever it ends: also while nothing was pushed yet.
+
+    Args:
+        package: what is fetched; let the role of the instance read it.
+        served: what is served.
+        name: of the server in its metric.
+        log_group: where it logs; let the role write to it.
+    """
+    variables = {"CONFIG": served.place, "AGENT_OPTIONS": "", "UNITS": _SERVER_UNITS}
+    variables |= {"PACKAGES": _packages(served), **served.variables(name)}
+    return _boot(package, log_group, None, variables)
+
+
+def _packages(served: ServedProject) -> str:
+    return " ".join(
+        [*(["openssl"] if served.balanced else []), *([_JAVA] if served.tables else [])]
     )
 
 
@@ -86,6 +172,8 @@ def network_agent_boot(
     configuration: s3.IBucket,
     clusters: Sequence[str],
     log_group: logs.ILogGroup,
+    served: ServedProject | None = None,
+    name: str = "",
 ) -> ec2.UserData:
     """Return user data that fetches and verifies the runtime and starts the network agent.
 
@@ -96,12 +184,17 @@ def network_agent_boot(
         configuration: the bucket in which commands lie, below the coordination prefix.
         clusters: those that it serves, by the names of their groups.
         log_group: where it logs; let the role write to it.
+        served: what a server beside it serves; default: none is started.
+        name: of that server in its metric.
     """
     place = f"s3://{configuration.bucket_name}/{COORDINATION_PREFIX.rstrip('/')}"
     options = ["--coordination", place]
     options += [word for name in clusters for word in ("--cluster", name)]
     variables = {"CONFIG": place, "AGENT_OPTIONS": " ".join(options)}
     variables |= {"UNITS": "polynya-network-agent", "PACKAGES": ""}
+    if served is not None:
+        variables["UNITS"] += f" {_SERVER_UNITS}"
+        variables |= {"PACKAGES": _packages(served), **served.variables(name)}
     return _boot(package, log_group, None, variables)
 
 

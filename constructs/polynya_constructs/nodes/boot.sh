@@ -90,9 +90,15 @@ identify() {
   say "$INSTANCE of $CLUSTER, $LIFECYCLE, $AWS_DEFAULT_REGION"
 }
 
-# Logs of this boot and of the agent. A line of metrics in CloudWatch's embedded format becomes
-# metrics there.
+# Logs of this boot, of the agent and of a server. A line of metrics in CloudWatch's embedded format
+# becomes metrics there.
 ship_logs() {
+  local log of_server=
+  for log in ${SERVER:+server probe}; do
+    of_server+=",
+  {\"file_path\": \"/var/log/polynya/$log.log\", \"log_group_name\": \"$LOG_GROUP\",
+   \"log_stream_name\": \"$INSTANCE/$log\"}"
+  done
   mkdir -p /etc/polynya
   cat >/etc/polynya/cloudwatch.json <<JSON
 {"agent": {"region": "$AWS_DEFAULT_REGION"},
@@ -104,7 +110,7 @@ ship_logs() {
   {"file_path": "/var/log/polynya/drain.log", "log_group_name": "$LOG_GROUP",
    "log_stream_name": "$INSTANCE/drain"},
   {"file_path": "/var/log/polynya/health.log", "log_group_name": "$LOG_GROUP",
-   "log_stream_name": "$INSTANCE/health"}]}}}}
+   "log_stream_name": "$INSTANCE/health"}$of_server]}}}}
 JSON
   cat >/etc/logrotate.d/polynya <<'CONF'
 /var/log/polynya/*.log {
@@ -146,8 +152,9 @@ install_runtime() {
   $ROOT/venv/bin/python -m compileall -q -j 0 \
     $ROOT/dependencies/current/site-packages/ $ROOT/code/current/polynya/ >/dev/null || true
   local files=$ROOT/code/current/node
-  install -D -m 755 -t $ROOT/bin $files/{polynya,launched,drain,health}
-  install -D -m 644 -t /etc/systemd/system $files/polynya-{agent,drain,health,network-agent}.service
+  install -D -m 755 -t $ROOT/bin $files/{polynya,launched,drain,health,probe}
+  install -D -m 644 -t /etc/systemd/system \
+    $files/polynya-{agent,drain,health,network-agent,server,probe}.service
   ln -sfn $ROOT/bin/polynya /usr/bin/polynya
 }
 
@@ -177,7 +184,26 @@ TMPDIR=/var/lib/polynya/tmp
 SPARK_LOCAL_DIRS=/var/lib/polynya/tmp
 XDG_CACHE_HOME=/var/lib/polynya/cache
 ENV
+  [ -z "${SERVER:-}" ] || configure_server
   $ROOT/bin/polynya --version
+}
+
+# The server has a cluster and options of its own beside the agent's. Behind a load balancer it has a
+# certificate that nobody signed: the load balancer encrypts, and does not ask who answers.
+configure_server() {
+  cat >/etc/polynya/server.env <<ENV
+POLYNYA_SERVER=$SERVER
+POLYNYA_SERVER_CONFIG=$SERVER_CONFIG
+POLYNYA_SERVER_OPTIONS="$SERVER_OPTIONS"
+POLYNYA_SERVER_URL=$SERVER_URL
+POLYNYA_COORDINATION=$SERVER_COORDINATION
+POLYNYA_CLUSTER=$SERVER_CLUSTER
+ENV
+  [[ $SERVER_URL == https:* ]] && [ ! -e /etc/polynya/server.pem ] || return 0
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj /CN=polynya \
+    -keyout /etc/polynya/server-key.pem -out /etc/polynya/server.pem 2>/dev/null
+  chown root:polynya /etc/polynya/server-key.pem
+  chmod 640 /etc/polynya/server-key.pem
 }
 
 # The unit completes the launch hook when the agent is ready; here is only how long that may take.

@@ -7,6 +7,8 @@ import os
 import socket
 import ssl
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +17,7 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.held_signals import stopped_by_signals
 from polynya.cli.stopping import EndedEarly, Stopping, stop_with_parent
+from polynya.model.config.aws import AwsAccess
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.operation import (
     CATALOG_ADDRESS_UNUSABLE,
@@ -27,8 +30,10 @@ from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.engine.rest_server import RestServerSettings
+    from polynya.server.configuration import FollowedConfiguration
 
 _PORT: Final = 8181
+_KEEP_ALIVE: Final = 15
 _REFERENCE: Final = "env:"
 _MAX_PORT: Final = 65535
 
@@ -42,6 +47,11 @@ def serve(
     token: str | None = None,
     tls_certificate: Path | None = None,
     tls_key: Path | None = None,
+    config: str | None = None,
+    keep_operations: bool = False,
+    requests_only: bool = False,
+    look_seconds: float | None = None,
+    keep_alive: int = _KEEP_ALIVE,
     context: Context,
 ) -> int:
     """Serve the API of the project, or with `--catalog` its catalog alone.
@@ -67,6 +77,16 @@ def serve(
             to send, of at least 32 bytes. For `--catalog` only.
         tls_certificate: PEM file of the certificate, with those above it, for HTTPS.
         tls_key: PEM file of its key, without a password.
+        config: `s3://BUCKET/PREFIX` of a configuration bucket: the project folder becomes what is
+            in force there, changes through the API go there, too. The folder has to be empty at
+            first.
+        keep_operations: keep operations in the state of the target, too, so that they survive this
+            machine. One server at a time then starts operations for the target.
+        requests_only: refuse actions that work on tables here, for a machine without Java. In a
+            cluster its nodes do that.
+        look_seconds: pause between two looks at all tables; default 5.
+        keep_alive: seconds for which a connection without a request stays open; longer than the
+            idle timeout of a load balancer before it.
     """
     if not 0 <= port <= _MAX_PORT:
         raise WRONG_USAGE(f"`--port` is 0 to {_MAX_PORT}")
@@ -78,7 +98,21 @@ def serve(
                     "`--token` belongs to `--catalog`",
                     fix="use tokens of `polynya access token create`",
                 )
-            return _serve_api(context, stopping, (host, port), _tls(tls_certificate, tls_key))
+            if (look_seconds is not None and look_seconds <= 0) or keep_alive <= 0:
+                raise WRONG_USAGE("`--look-seconds` and `--keep-alive` are more than 0")
+            how = ApiServing(
+                host,
+                port,
+                _tls(tls_certificate, tls_key),
+                config=config,
+                keep_operations=keep_operations,
+                requests_only=requests_only,
+                look_seconds=look_seconds,
+                keep_alive=keep_alive,
+            )
+            return serve_api(context, stopping, how)
+        if config or keep_operations or requests_only:
+            raise WRONG_USAGE("`--config`, `--keep-operations`, `--requests-only`: not a catalog's")
         return _serve(context, stopping, _settings(host, port, token, tls_certificate, tls_key))
     except EndedEarly:
         return ExitCode.OK
@@ -119,12 +153,27 @@ def _serve(context: CommandContext, stopping: Stopping, settings: RestServerSett
     return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
 
 
-def _serve_api(
+@dataclass(frozen=True, slots=True)
+class ApiServing:
+    """How the API of a project is served; see the options of `serve`."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    config: str | None = None
+    keep_operations: bool = False
+    requests_only: bool = False
+    look_seconds: float | None = None
+    keep_alive: int = _KEEP_ALIVE
+
+
+def serve_api(
     context: CommandContext,
     stopping: Stopping,
-    address: tuple[str, int],
-    tls: ssl.SSLContext | None,
+    how: ApiServing,
+    opened: Callable[[str], None] = lambda _: None,
 ) -> int:
+    """Serve the API until `stopping` is asked; `opened` gets its URL once it answers."""
     # Start-up time: FastAPI, PyIceberg, sqlglot.
     import uvicorn
 
@@ -134,37 +183,72 @@ def _serve_api(
     from polynya.server.http_protocol import protocol_settings
     from polynya.server.state import ServerState
 
-    host, port = address
+    host, port = how.host, how.port
+    followed = None if how.config is None else _followed(context, how.config)
     project = context.load(tolerant=True)
     for error in project.errors:
         context.output.error(error)
-    state = ServerState(context.options.project, context.options.target, SystemClock())
+    state = ServerState(
+        context.options.project,
+        context.options.target,
+        SystemClock(),
+        followed=followed,
+        keeper=_machine() if how.keep_operations else None,
+        requests_only=how.requests_only,
+        look_seconds=how.look_seconds,
+    )
     app = app_of(state)
     try:
-        guard(app, AccessSettings(host, loopback=_is_loopback(host), tls=tls is not None))
+        guard(app, AccessSettings(host, loopback=_is_loopback(host), tls=how.tls is not None))
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=256)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise CATALOG_ADDRESS_UNUSABLE(where=f"{host}:{port}", why=why) from error
-    config = uvicorn.Config(app, log_config=None, **protocol_settings())
+    settings = {**protocol_settings(), "timeout_keep_alive": how.keep_alive}
+    config = uvicorn.Config(app, log_config=None, **settings)
     config.load()
-    config.ssl = tls
+    config.ssl = how.tls
     server = uvicorn.Server(config)
     stopping.starting = False
     stop_with_parent(stopping.stop, os.environ)
     state.overview.start()
+    if followed is not None:
+        followed.start()
     thread = threading.Thread(target=server.run, args=([listening],), name="api")
     thread.start()
     name = project.project.name
     where = f"[{host}]" if ":" in host else host
-    url = f"{'http' if tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
+    url = f"{'http' if how.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
     context.output.event(ApiServed(subject=name, url=url, target=project.target.name))
+    opened(url)
     stopping.stop.wait()
+    if followed is not None:
+        followed.stop()
     state.overview.stop()
     server.should_exit = True
     thread.join()
     return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
+
+
+def _followed(context: CommandContext, place: str) -> FollowedConfiguration:
+    """The bucket that the project folder follows, read once. Raises as `begin` of it."""
+    # Start-up time: the server.
+    from polynya.model.names import parse_location
+    from polynya.server.configuration import FollowedConfiguration
+    from polynya.store.places import store_at
+
+    location = parse_location(place, Path.cwd(), "--config")
+    store = store_at(location, AwsAccess())
+    folder = context.options.project
+    followed = FollowedConfiguration(folder, store, str(location), context.output.event)
+    followed.begin()
+    return followed
+
+
+def _machine() -> str:
+    """The name of this machine, as its operations name it."""
+    return os.environ.get("POLYNYA_NODE_ID") or socket.gethostname()
 
 
 def _settings(

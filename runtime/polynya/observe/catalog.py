@@ -1,4 +1,4 @@
-"""Events of what is served: the API of a project, and its catalog for other engines."""
+"""Events of what is served: API and console of a project, and its catalog for other engines."""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ class ApiServed(Event):
     type: ClassVar[str] = "api.served"
     verb: ClassVar[str] = "serving"
     template: ClassVar[str] = "the API of target {target} at {url}; Ctrl-C ends it"
+    url: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleOpened(Event):
+    """The console of a project is at `url` from now on. The subject is the project."""
+
+    type: ClassVar[str] = "console.opened"
+    verb: ClassVar[str] = "console"
+    template: ClassVar[str] = "of target {target} at {url}"
     url: str
     target: str
 

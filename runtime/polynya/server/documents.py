@@ -30,6 +30,7 @@ from polynya.model.error_catalogue.server import (
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import load_project
 from polynya.model.names import shown
+from polynya.server.configuration import FollowedConfiguration
 from polynya.store.configuration import FolderSource, project_files
 from polynya.store.project_archive import secrets_in
 
@@ -73,11 +74,13 @@ _Changes: TypeAlias = Mapping[str, tuple[ProjectDocument | None, bytes | None]]
 
 
 class ProjectDocuments:
-    """The documents of a project folder."""
+    """The documents of a project folder, and of the bucket that it follows, if it does."""
 
-    def __init__(self, root: Path, target: str | None) -> None:
-        self._root, self._target = root, target
-        self._lock = threading.Lock()
+    def __init__(
+        self, root: Path, target: str | None, followed: FollowedConfiguration | None = None
+    ) -> None:
+        self._root, self._target, self._followed = root, target, followed
+        self._lock = threading.Lock() if followed is None else followed.lock
 
     def all(self) -> list[ProjectDocument]:
         """Every document, by path."""
@@ -155,6 +158,8 @@ class ProjectDocuments:
             if change.errors:
                 raise ConfigErrors(change.errors)
             for path, (before, content) in changes.items():
+                if self._followed is not None:
+                    self._followed.write(path, content, None if before is None else before.content)
                 self._write(path, before, content)
         return change
 

@@ -114,10 +114,15 @@ class _Seen:
 
 
 class OverviewKeeper:
-    """Keeps the overview of a project, by a thread of its own from `start` to `stop`."""
+    """Keeps the overview of a project, by a thread of its own from `start` to `stop`.
 
-    def __init__(self, load: Callable[[], LoadedProject], clock: Clock) -> None:
-        self._load, self._clock = load, clock
+    `pause` is the time between two looks, in seconds.
+    """
+
+    def __init__(
+        self, load: Callable[[], LoadedProject], clock: Clock, pause: float = _PAUSE
+    ) -> None:
+        self._load, self._clock, self._pause = load, clock, pause
         self._stop = threading.Event()
         self._first = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="overview", daemon=True)
@@ -221,7 +226,7 @@ class OverviewKeeper:
             self.look()
             self._first.set()
             took = self._clock.monotonic() - began
-            self._stop.wait(max(_PAUSE, took * (1 / _MOST_SHARE - 1)))
+            self._stop.wait(max(self._pause, took * (1 / _MOST_SHARE - 1)))
 
 
 def _unreadable(error: Exception) -> HealthPart:

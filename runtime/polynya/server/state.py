@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.loader import LoadedProject, load_project
 from polynya.server.clusters import ClusterWatch
+from polynya.server.configuration import FollowedConfiguration
 from polynya.server.documents import DocumentPlace, ProjectDocuments
 from polynya.server.overview import Overview, OverviewKeeper
 from polynya.server.running_queries import RunningQueries
@@ -28,11 +31,26 @@ if TYPE_CHECKING:
 
 @dataclass
 class ServerState:
-    """One project and one of its targets."""
+    """One project and one of its targets.
+
+    Attributes:
+        root: the project folder.
+        target: name of the target; None for the only or default one.
+        clock: the time.
+        followed: the bucket whose configuration the folder follows, if it does.
+        keeper: name of this machine, by which its operations are kept in the state of the target;
+            None keeps them in the folder alone.
+        requests_only: refuse actions that work on tables here.
+        look_seconds: pause between two looks at all tables; None for that of the overview.
+    """
 
     root: Path
     target: str | None
     clock: Clock
+    followed: FollowedConfiguration | None = None
+    keeper: str | None = None
+    requests_only: bool = False
+    look_seconds: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     #: With the identity of the files that it is of.
     _catalog: tuple[str, ServedCatalog] | None = None
@@ -81,7 +99,9 @@ class ServerState:
     @cached_property
     def overview(self) -> OverviewKeeper:
         """What is known of all datasets."""
-        return OverviewKeeper(self.project, self.clock)
+        if self.look_seconds is None:
+            return OverviewKeeper(self.project, self.clock)
+        return OverviewKeeper(self.project, self.clock, self.look_seconds)
 
     @cached_property
     def clusters(self) -> ClusterWatch:
@@ -141,4 +161,10 @@ class ServerState:
     @cached_property
     def documents(self) -> ProjectDocuments:
         """The files of the project."""
-        return ProjectDocuments(self.root, self.target)
+        return ProjectDocuments(self.root, self.target, self.followed)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold back readings of the bucket while a change is written to it and to the folder."""
+        with nullcontext() if self.followed is None else self.followed.lock:
+            yield

@@ -77,12 +77,18 @@ def source_at(place: Location, access: AwsAccess) -> SourceStore:
     return S3SourceStore(place, access)
 
 
-def store_at(place: Location, access: AwsAccess) -> ObjectStore:
-    """A local folder, which is made if need be, or a place in a bucket."""
+def store_at(
+    place: Location, access: AwsAccess, *, retry_seconds: float | None = None
+) -> ObjectStore:
+    """A local folder, which is made if need be, or a place in a bucket.
+
+    `retry_seconds`: for how long a request to a bucket is repeated; default: a minute.
+    """
     if isinstance(place, Path):
         place.mkdir(parents=True, exist_ok=True)
         return LocalObjectStore(place)
     # Start-up time: the AWS SDK takes as long as the rest of a command on local folders.
     from polynya.store.aws.s3 import S3ObjectStore
 
-    return S3ObjectStore(place, access)
+    retry = None if retry_seconds is None else Retry(deadline=retry_seconds)
+    return S3ObjectStore(place, access, retry=retry)

@@ -253,3 +253,14 @@ def test_an_access_file_that_is_broken_lets_nobody_pass(tmp_path: Path):
 
     assert server.client.get("/api/v1/project", headers=header).status_code == 422
     assert server.client.get("/api/v1/me").status_code == 422
+
+
+def test_a_probe_of_any_name_learns_that_the_server_is_up_and_nothing_else(tmp_path: Path):
+    server = served(tmp_path)
+
+    answer = server.client.get("/health", headers={"Host": "10.40.1.7:8443"})
+
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert server.client.post("/health", headers={"Host": "10.40.1.7:8443"}).status_code == 421
+    assert [line.method for line in server.control.audit.page(None, 10)] == ["POST"]

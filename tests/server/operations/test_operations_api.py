@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
 from polynya.server.app import app_of
+from polynya.server.operations.verbs import VERBS, works_on_tables
 from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
 from tests.server.operations.test_client import PROJECT
@@ -87,3 +89,74 @@ def test_the_equal_command_names_the_target_and_the_newest_operation_is_first(
     assert listed == names[::-1]
     assert shown["command"] == "polynya --target=local plan"
     assert shown["status"] == "succeeded"
+
+
+def test_a_server_for_requests_only_refuses_what_works_on_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("POLYNYA_COORDINATION", raising=False)
+    (tmp_path / "polynya.yml").write_text(PROJECT)
+    state = ServerState(tmp_path, None, SystemClock(), requests_only=True)
+    client = TestClient(app_of(state))
+
+    refused = {
+        name: client.post(f"/api/v1/actions/{name}", json=body).json()["code"]
+        for name, body in (
+            ("run", {}), ("migrate", {"yes": True}), ("maintain", {}), ("verify", {}),
+            ("quarantine-replay", {"all": True}),
+        )
+    }  # fmt: skip
+    assert set(refused.values()) == {"POLYNYA-SRV-060"}
+    # In a cluster the node that has the table reloads it.
+    assert [works_on_tables(VERBS["reload"], in_cluster=one) for one in (False, True)] == [
+        True, False,
+    ]  # fmt: skip
+    assert not works_on_tables(VERBS["task-stop"], in_cluster=False)
+
+
+def test_a_server_with_kept_operations_starts_them_once_it_has_the_lease(tmp_path: Path) -> None:
+    (tmp_path / "polynya.yml").write_text(PROJECT)
+    lease = tmp_path / "warehouse" / ".polynya" / "operations" / "local" / "lease"
+    state = ServerState(tmp_path, None, SystemClock(), keeper="i-1")
+    with TestClient(app_of(state)) as client:
+        for _ in range(100):
+            answer = client.post("/api/v1/actions/validate", json={})
+            if answer.status_code == 202:
+                break
+            assert answer.json()["code"] == "POLYNYA-SRV-043"
+            time.sleep(0.05)
+        name = answer.json()["id"]
+        assert lease.read_text().startswith("i-1\n")
+        other = ServerState(tmp_path, None, SystemClock(), keeper="i-2")
+        with TestClient(app_of(other)) as second:
+            refused = second.post("/api/v1/actions/validate", json={})
+            assert (refused.status_code, refused.json()["code"]) == (409, "POLYNYA-SRV-043")
+        ended(client, name)
+    assert not lease.exists()
+    assert (
+        json.loads((lease.parent / f"{name}.json").read_text())["result"]["status"] == "succeeded"
+    )
+
+
+def test_a_server_whose_lease_another_one_took_starts_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polynya.server.operations.kept.RENEW_SECONDS", 0.05)
+    (tmp_path / "polynya.yml").write_text(PROJECT)
+    lease = tmp_path / "warehouse" / ".polynya" / "operations" / "local" / "lease"
+    state = ServerState(tmp_path, None, SystemClock(), keeper="i-1")
+    with TestClient(app_of(state)) as client:
+
+        def answers(status: int) -> bool:
+            for _ in range(200):
+                if client.get("/api/v1/operations").status_code == status:
+                    return True
+                time.sleep(0.05)
+            return False
+
+        assert answers(200)
+        lease.write_text("i-2\n")
+        assert answers(409)
+        assert client.post("/api/v1/actions/validate", json={}).status_code == 409
+        lease.unlink()
+        assert answers(200)

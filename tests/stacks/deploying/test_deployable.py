@@ -49,7 +49,10 @@ def test_what_cloudwatch_would_refuse_is_caught(expression: str, said: str) -> N
 
 
 def groups_whose_hooks_come_late(template: Template) -> list[str]:
-    """Groups with a hook of its own, made after the group, or that lack one of the two."""
+    """Groups with a hook of its own, made after the group, or that lack one of the two.
+
+    That of a server has none: nothing waits for it, and it hands nothing over.
+    """
     resources = template.get("Resources", {})
     late = [name for name, r in resources.items() if r["Type"] == "AWS::AutoScaling::LifecycleHook"]
     for name, resource in resources.items():
@@ -57,7 +60,9 @@ def groups_whose_hooks_come_late(template: Template) -> list[str]:
         if resource["Type"] == "AWS::AutoScaling::AutoScalingGroup":
             hooks = properties.get("LifecycleHookSpecificationList", [])
             names = {hook["LifecycleHookName"] for hook in hooks}
-            if "MixedInstancesPolicy" in properties and names != {"ready", "drain"}:
+            of_nodes = not properties["AutoScalingGroupName"].endswith("-server")
+            mixed = "MixedInstancesPolicy" in properties
+            if mixed and of_nodes and names != {"ready", "drain"}:
                 late.append(name)
     return late
 

@@ -30,6 +30,7 @@ from stacks.settings.readers import (
     OutsideTrustSettings,
     SnowflakeSettings,
 )
+from stacks.settings.server import LoadBalancerSettings, ServerSettings
 from stacks.settings.stage import (
     BucketSettings,
     CatalogSettings,
@@ -400,7 +401,7 @@ def test_the_page_names_every_setting_and_its_examples_are_right(tmp_path: Path)
     models += (SecretSettings, BrokerSettings, CaptureSourceSettings, DatabaseSettings)
     models += (RedshiftSettings, EmrServerlessSettings, FirehoseSettings, QuickSightSettings)
     models += (SnowflakeSettings, DatabricksSettings, OutsideTrustSettings, LakeGrantSettings)
-    models += (MirrorTargetSettings, RedshiftTargetSettings)
+    models += (MirrorTargetSettings, RedshiftTargetSettings, ServerSettings, LoadBalancerSettings)
     names = {name for model in models for name in model.model_fields}
     assert {name for name in names if not re.search(rf"\b{name}\b", page)} == set()
     pages = page + (ROOT / "docs" / "cluster.md").read_text()

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse, Response
 
 from polynya.model.config.access import AccessDocument
 from polynya.model.error_catalogue.access import (
@@ -44,6 +45,9 @@ AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _log = logging.getLogger(__name__)
 
+#: Answers anybody that the server is up, and nothing else: a probe knows neither its host nor a
+#: person. It stands in no log.
+HEALTH: Final = "/health"
 #: The header that pages of the server send with a change; another site cannot set it.
 REQUEST_HEADER: Final = "x-polynya-request"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -108,6 +112,9 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         request = _Guarded(self, scope, receive, send)
+        if scope["path"] == HEALTH and scope["method"] in {"GET", "HEAD"}:
+            await request.say_healthy()
+            return
         try:
             await self._admit(scope)
             await self._app(scope, request.receive, request.send)
@@ -239,8 +246,14 @@ class _Guarded:
         failed = await self._logged(status_of(error), error.code, "")
         await self._send_problem(failed or error)
 
+    async def say_healthy(self) -> None:
+        """Answer a probe."""
+        await self._send_whole(PlainTextResponse("ok\n"))
+
     async def _send_problem(self, error: PolynyaError) -> None:
-        answer = answer_to(self._scope, error)
+        await self._send_whole(answer_to(self._scope, error))
+
+    async def _send_whole(self, answer: Response) -> None:
         self._started = True
         self._dress(answer.headers)
         start: Message = {

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,11 +23,15 @@ from pathlib import Path
 from typing import Final
 
 from polynya.model.error_catalogue.server_operations import (
+    ACTION_NEEDS_TABLES,
     IDEMPOTENCY_KEY_REUSED,
     OPERATION_CONFLICTS,
     OPERATIONS_LOCKED,
+    OPERATIONS_NOT_KEPT,
     TOO_MANY_OPERATIONS,
 )
+from polynya.model.errors import PolynyaError
+from polynya.server.operations.kept import KeptOperations
 from polynya.server.operations.progress import Progress, Seen, progress
 from polynya.server.operations.records import (
     KEY_KEPT,
@@ -36,7 +41,7 @@ from polynya.server.operations.records import (
     OperationStore,
     Status,
 )
-from polynya.server.operations.verbs import VERBS, Verb, exclude_each_other
+from polynya.server.operations.verbs import VERBS, Verb, exclude_each_other, works_on_tables
 from polynya.store.clock import Clock
 
 #: Processes at a time, and operations that wait.
@@ -44,6 +49,8 @@ MOST_RUNNING: Final = 2
 MOST_WAITING: Final = 20
 #: A cancelled process has so long to end its running steps before it is killed.
 STOP_SECONDS: Final = 120.0
+#: The variable that names the place where a cluster agrees: commands leave their requests there.
+COORDINATION: Final = "POLYNYA_COORDINATION"
 #: An operation that waited when its server ended is started by the next one if it is this young.
 _STILL_WANTED: Final = timedelta(hours=1)
 _POLL_SECONDS: Final = 0.2
@@ -102,7 +109,8 @@ class OperationManager:
     """The operations of a project and target.
 
     `command` is how `polynya` is started for the project; `options` follow, and the command that an
-    operation shows has them too.
+    operation shows has them too. With `kept` the operations are also in the state of the target,
+    with `requests_only` what works on tables is refused.
     """
 
     store: OperationStore
@@ -110,6 +118,8 @@ class OperationManager:
     clock: Clock
     stop_seconds: float = STOP_SECONDS
     options: Sequence[str] = ()
+    kept: KeptOperations | None = None
+    requests_only: bool = False
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _waiting: list[str] = field(default_factory=list)
     _running: dict[str, _Running] = field(default_factory=dict)
@@ -120,7 +130,12 @@ class OperationManager:
     _closed: bool = False
 
     def open(self) -> None:
-        """Take up what an earlier server left, if no other server has these operations."""
+        """Take up what an earlier server left, if no other server has these operations.
+
+        Raises:
+            ConflictError: POLYNYA-SRV-043, another server has them.
+            DependencyError: POLYNYA-SRV-062, those of another machine cannot be read.
+        """
         self.store.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         held = os.open(self.store.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -131,7 +146,14 @@ class OperationManager:
         with self._lock:
             self._held = held
             self.store.remove_parts()
-            self.store.remove_old(self.clock.now())
+            self._forget(self.store.remove_old(self.clock.now()))
+            if self.kept is not None:
+                try:
+                    self.kept.restore(self.store, self.clock.now())
+                except (OSError, PolynyaError) as error:
+                    os.close(held)
+                    self._held = None
+                    raise OPERATIONS_NOT_KEPT(why=str(error)) from error
             for folder in self.store.all():
                 self._take_up(folder)
             self._start_waiting()
@@ -163,10 +185,15 @@ class OperationManager:
         Returns its id, and whether it is new: the same key and request give the same operation.
 
         Raises:
-            ConfigError: POLYNYA-SRV-042, another request has the key.
+            ConfigError: POLYNYA-SRV-042, another request has the key; POLYNYA-SRV-060, it is left
+                to other machines.
             ConflictError: POLYNYA-SRV-040, an operation on the same object is under way.
-            DependencyError: POLYNYA-SRV-041, too many operations wait.
+            DependencyError: POLYNYA-SRV-041, too many operations wait; POLYNYA-SRV-062, it cannot
+                be kept in the state of the target.
         """
+        in_cluster = bool(os.environ.get(COORDINATION))
+        if self.requests_only and works_on_tables(verb, in_cluster=in_cluster):
+            raise ACTION_NEEDS_TABLES(where=verb.name, command=" ".join(verb.words))
         hashed = None if key is None else _hash(by, key)
         body = _hash(*words)
         now = self.clock.now()
@@ -196,7 +223,14 @@ class OperationManager:
                 body,
                 hashed,
             )
-            self._know(self.store.add(request))
+            folder = self.store.add(request)
+            if self.kept is not None:
+                try:
+                    self.kept.put(folder)
+                except (OSError, PolynyaError) as error:
+                    self.store.remove(folder)
+                    raise OPERATIONS_NOT_KEPT(why=str(error)) from error
+            self._know(folder)
             self._waiting.append(new)
             self._start_waiting()
         return new, True
@@ -244,6 +278,17 @@ class OperationManager:
         with self._lock:
             return self._known[name]
 
+    def keep(self, name: str) -> None:
+        """Keep also what was noted beside an operation, such as a decision about a plan.
+
+        Raises DependencyError POLYNYA-SRV-062: it is not kept, and counts on this machine only.
+        """
+        if self.kept is not None:
+            try:
+                self.kept.put(self.folder(name))
+            except (OSError, PolynyaError) as error:
+                raise OPERATIONS_NOT_KEPT(why=str(error)) from error
+
     def _take_up(self, folder: OperationFolder) -> None:
         try:
             name = self._know(folder)
@@ -283,6 +328,7 @@ class OperationManager:
             name = self._waiting.pop(0)
             folder = self._known[name]
             folder.note_begun()
+            self._keep(folder)
             try:
                 process = self._started(name)
             except OSError:
@@ -327,7 +373,7 @@ class OperationManager:
         with self._lock:
             self._note_end(name, self._known[name].exit_code())
             del self._running[name]
-            for old in self.store.remove_old(self.clock.now()):
+            for old in self._forget(self.store.remove_old(self.clock.now())):
                 self._requests.pop(old, None)
                 self._known.pop(old, None)
             self._keys = {key: one for key, one in self._keys.items() if one in self._known}
@@ -345,6 +391,23 @@ class OperationManager:
                 now=self.clock.now(),
             )
         )
+        self._keep(folder)
+
+    def _keep(self, folder: OperationFolder) -> None:
+        """Keep what is new of an operation.
+
+        Where that fails, the next server on another machine reports it as interrupted: that claims
+        less than it did.
+        """
+        if self.kept is not None:
+            with suppress(OSError, PolynyaError):
+                self.kept.put(folder)
+
+    def _forget(self, names: list[str]) -> list[str]:
+        if self.kept is not None:
+            with suppress(OSError, PolynyaError):
+                self.kept.forget(names)
+        return names
 
     def _read(self, folder: OperationFolder, running: _Running) -> None:
         events = []

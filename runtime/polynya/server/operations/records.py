@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -23,6 +24,9 @@ KEPT_BYTES: Final = 1024**3
 KEY_KEPT: Final = timedelta(hours=24)
 #: Output that is read at a time.
 _PIECE: Final = 1024 * 1024
+_NOTE: Final = re.compile(r"[a-z][a-z-]{0,40}\.json")
+_OWN: Final = frozenset({"request.json", "process.json", "result.json"})
+_NAME: Final = re.compile(r"[0-9]{8}T[0-9]{12}-[0-9a-f]{8}")
 
 Status: TypeAlias = Literal[
     "queued", "running", "stopping", "succeeded", "failed", "cancelled", "interrupted"
@@ -44,6 +48,18 @@ class OperationRequest:
     created: str
     body: str
     key: str | None = None
+
+
+def is_note(name: str) -> bool:
+    """Whether a file of an operation is what others noted beside it."""
+    return _NOTE.fullmatch(name) is not None and name not in _OWN
+
+
+def request_of(read: Mapping[str, Any]) -> OperationRequest:
+    """The request of its JSON. Raises KeyError or TypeError for any other."""
+    return OperationRequest(
+        **{**read, "arguments": tuple(read["arguments"]), "objects": tuple(read["objects"])}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +117,7 @@ class OperationFolder:
 
     def request(self) -> OperationRequest:
         """What was asked for."""
-        read = json.loads((self.path / "request.json").read_bytes())
-        return OperationRequest(
-            **{**read, "arguments": tuple(read["arguments"]), "objects": tuple(read["objects"])}
-        )
+        return request_of(json.loads((self.path / "request.json").read_bytes()))
 
     def result(self) -> OperationResult | None:
         """How it ended, None if it has not."""
@@ -185,6 +198,26 @@ class OperationFolder:
             if isinstance(read, dict):
                 yield place, read
 
+    def notes(self) -> dict[str, str]:
+        """The files that others wrote beside those of the operation, such as parts of a plan."""
+        return {
+            path.name: path.read_text(encoding="utf-8")
+            for path in sorted(self.path.glob("*.json"))
+            if is_note(path.name)
+        }
+
+    def end_of_output(self, most: int) -> str:
+        """The last whole lines of the output, of `most` bytes together."""
+        try:
+            with self.output.open("rb") as file:
+                skipped = max(0, file.seek(0, os.SEEK_END) - most)
+                file.seek(skipped)
+                piece = file.read(most)
+        except OSError:
+            return ""
+        whole = piece.partition(b"\n")[2] if skipped else piece
+        return whole.decode("utf-8", "replace")
+
     def size(self) -> int:
         """Bytes of its files."""
         return sum(file.stat().st_size for file in self.path.iterdir())
@@ -217,12 +250,41 @@ class OperationStore:
 
     def add(self, request: OperationRequest) -> OperationFolder:
         """Keep a request: its folder appears with the whole request in it."""
-        new = self.path / f".{request.id}.new"
-        new.mkdir(parents=True, mode=0o700)
-        write_whole(new / "request.json", asdict(request))
+        return self.restore(request, begun=False, result=None, output="", notes={})
+
+    def restore(
+        self,
+        request: OperationRequest,
+        *,
+        begun: bool,
+        result: OperationResult | None,
+        output: str,
+        notes: Mapping[str, str],
+    ) -> OperationFolder:
+        """Keep an operation as another server left it: its folder appears whole."""
+        new = OperationFolder(self.path / f".{request.id}.new")
+        new.path.mkdir(parents=True, mode=0o700)
+        write_whole(new.path / "request.json", asdict(request))
+        if output:
+            new.output.write_text(output, encoding="utf-8")
+        for name, text in notes.items():
+            (new.path / name).write_text(text, encoding="utf-8")
+        if begun:
+            new.note_begun()
+        if result is not None:
+            new.note_result(result)
         folder = self.path / request.id
-        new.rename(folder)
+        new.path.rename(folder)
         return OperationFolder(folder)
+
+    def remove(self, folder: OperationFolder) -> None:
+        """Remove an operation that was never started."""
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+    @staticmethod
+    def is_name(name: str) -> bool:
+        """Whether a text can be the id of an operation, and thus the name of its folder."""
+        return _NAME.fullmatch(name) is not None
 
     def all(self) -> list[OperationFolder]:
         """All operations, oldest first."""

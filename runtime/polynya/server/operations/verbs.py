@@ -290,6 +290,10 @@ VERBS: Final = {
 }
 
 
+#: They write nothing, and read by Spark.
+_READ_BY_SPARK: Final = frozenset({"verify", "compare"})
+
+
 def arguments(verb: Verb, given: NoParameters) -> list[str]:
     """The arguments of the command: options with their values in one word, then names after `--`.
 
@@ -325,6 +329,16 @@ def objects(given: NoParameters) -> tuple[str, ...]:
         if names:
             return tuple(names)
     return ()
+
+
+def works_on_tables(verb: Verb, *, in_cluster: bool) -> bool:
+    """Whether an action needs Java or writes tables where it runs.
+
+    In a cluster `reload` leaves a request for the node that has the table.
+    """
+    if verb.name == "reload" and in_cluster:
+        return False
+    return verb.writes in {Writes.TABLES, Writes.LAYOUT} or verb.name in _READ_BY_SPARK
 
 
 def exclude_each_other(

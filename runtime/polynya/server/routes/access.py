@@ -295,9 +295,16 @@ def replace_access(
     state = ServerState.of(request)
     target = state.project().target
     bucket = None if target.config is None else store_at(target.config, target.aws)
-    change = change_access(
-        state.root, new.text, if_match, person, before=document, bucket=bucket, write=not dry_run
-    )
+    with state.changing():
+        change = change_access(
+            state.root,
+            new.text,
+            if_match,
+            person,
+            before=document,
+            bucket=bucket,
+            write=not dry_run,
+        )
     _control(request).look_again()
     return AccessReplaced(diff=change.diff, effects=list(change.effects), written=not dry_run)
 

@@ -16,19 +16,23 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE, REQUEST_INVALID
+from polynya.model.error_catalogue.server_operations import OPERATIONS_LOCKED
 from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
+from polynya.server.operations.kept import KeptOperations
 from polynya.server.operations.manager import OperationManager, OperationView, command_of
 from polynya.server.operations.records import OperationStore, Status
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
+from polynya.store.places import store_at
 
 #: Operations of each target, in the project folder.
 FOLDER: Final = ".polynya/operations"
 _OPENING: Final = threading.Lock()
 _LOOK_SECONDS: Final = 0.3
+_STORE_SECONDS: Final = 5.0
 #: Without news a stream says so, so that proxies keep it open.
 _HEARTBEAT_SECONDS: Final = 15.0
 _ENDED: Final = frozenset({"succeeded", "failed", "cancelled", "interrupted"})
@@ -39,15 +43,24 @@ def manager_of(app: FastAPI) -> OperationManager:
 
     Raises:
         ConflictError: POLYNYA-SRV-043, another server has them.
+        DependencyError: POLYNYA-SRV-062, they are kept in a store that does not answer.
     """
     with _OPENING:
+        kept: KeptOperations | None = getattr(app.state, "kept_operations", None)
+        if kept is not None and not kept.lease.held:
+            raise OPERATIONS_LOCKED(where=kept.folder)
         found = getattr(app.state, "operations", None)
         if found is None:
             state: ServerState = app.state.polynya
             target = state.project().target.name
             store = OperationStore(state.root.absolute() / FOLDER / target)
             found = OperationManager(
-                store, command_of(state.root), state.clock, options=[f"--target={target}"]
+                store,
+                command_of(state.root),
+                state.clock,
+                options=[f"--target={target}"],
+                kept=kept,
+                requests_only=state.requests_only,
             )
             found.open()
             app.state.operations = found
@@ -59,12 +72,43 @@ def manager_of(app: FastAPI) -> OperationManager:
 async def _while_served(app: FastAPI) -> AsyncIterator[None]:
     # The first request for an operation tells of an error; other routes work.
     with suppress(PolynyaError):
-        await asyncio.to_thread(manager_of, app)
+        await asyncio.to_thread(_open, app)
     yield
-    found = getattr(app.state, "operations", None)
-    if found is not None:
-        await asyncio.to_thread(found.close)
+    await asyncio.to_thread(_close, app)
+    kept: KeptOperations | None = getattr(app.state, "kept_operations", None)
+    if kept is not None:
+        await asyncio.to_thread(kept.stop)
+
+
+def _open(app: FastAPI) -> None:
+    state: ServerState = app.state.polynya
+    if state.keeper is None:
+        manager_of(app)
+        return
+    target = state.project().target
+    # Requests for operations wait for it.
+    store = store_at(target.warehouse, target.aws, retry_seconds=_STORE_SECONDS)
+    kept = KeptOperations(store, target.name, state.keeper, state.clock)
+
+    def changed(held: bool) -> None:  # noqa: FBT001 - the lease says so
+        if not held:
+            _close(app)
+            return
+        with suppress(PolynyaError):
+            manager_of(app)
+
+    kept.changed = changed
+    app.state.kept_operations = kept
+    kept.start()
+
+
+def _close(app: FastAPI) -> None:
+    """End all processes and give the operations back; the next request may open them again."""
+    with _OPENING:
+        found = getattr(app.state, "operations", None)
         app.state.operations = None
+    if found is not None:
+        found.close()
 
 
 router = APIRouter(tags=["operations"], lifespan=_while_served)

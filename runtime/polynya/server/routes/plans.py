@@ -185,6 +185,7 @@ def make_plan(request: Request, response: Response) -> PlanShown:
             changed_files(None if before is None else before.files, files),
         )
     )
+    manager.keep(name)
     response.headers["Location"] = f"/api/v1/plans/{name}"
     return _of(request, name)
 
@@ -273,6 +274,7 @@ def apply(request: Request, response: Response, name: str, asked: ApplyAsked) ->
         )
         now = ServerState.of(request).clock.now().isoformat()
         PlanRecord(manager.folder(name)).note_applied(PlanApplied(operation, _by(request), now))
+        manager.keep(name)
     response.headers["Location"] = f"/api/v1/operations/{operation}"
     return _of(request, name)
 
@@ -289,6 +291,7 @@ def _decide(request: Request, name: str, decision: Decision, comment: str | None
         PlanRecord(manager.folder(name)).note_decision(
             PlanDecision(decision, _by(request), now, comment)
         )
+        manager.keep(name)
     return _of(request, name)
 
 
