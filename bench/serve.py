@@ -54,7 +54,7 @@ _PAGES = (
     "/console/tasks",
     "/console/tasks/task{t}",
 )
-_PAUSES = {_PATHS: 1.0, _PAGES: 5.0}
+_PAUSES: dict[tuple[str, ...], float] = {_PATHS: 1.0, _PAGES: 5.0}
 _STATUS = DatasetStatus(
     dataset="shop.t0",
     suspended=None,
