@@ -85,14 +85,14 @@ def same_incarnation(self: NodeSession) -> None:
     self.until = self._sent = float("-inf")
 
 
-def revived(self: NodeSession, state: NodeState) -> None:
+def revived(self: NodeSession, state: NodeState, leaving: str = "") -> None:
     """Who is marked gone renews its lease as if nothing had happened."""
     due = self._clock.monotonic() >= self._sent + self._pace.renew
     found = self._document_store.read(NodeLease, node_path(self.incarnation))
     if found is None or (state == self.state and not due):
         return
     sent = self._clock.monotonic()
-    lease = found.document.model_copy(update={"state": state})
+    lease = found.document.model_copy(update={"state": state, "leaving": leaving})
     if self._document_store.write(node_path(self.incarnation), lease, found.version):
         self._renewed(state, sent)
 
