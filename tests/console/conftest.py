@@ -24,7 +24,7 @@ def chromium() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """The console of the example project after its first run."""
     from tests.console.lake import console, make_lake
