@@ -105,6 +105,8 @@ class FewInputRows:
                 continue
             if name not in covered:
                 return f"{name}: its rows do not tell their affected keys"
+            if (reason := self._why_not(name)) is not None:
+                return f"{name}: {reason}"
             columns = self._named(name, covered[name])
             found = self._projected(name, keys, columns)
             if isinstance(found, str):
@@ -141,14 +143,18 @@ class FewInputRows:
         found: dict[str, pa.Table] = {}
         reasons: dict[str, str] = {}
         for name, columns in restrictable_inputs(plan).items():
-            if name in self.tables:
+            if (reason := self._why_not(name)) is not None:
+                reasons[name] = reason
+            else:
                 own = self._named(name, columns)
                 wanted = _distinct(keys, {key: column for column, key in own.items()})
                 self._read(name, wanted, named, found, reasons)
         for one in matched_inputs(plan):
             if one.name in found or one.name in reasons or one.other not in found:
                 continue
-            if one.name in self.tables:
+            if (reason := self._why_not(one.name)) is not None:
+                reasons[one.name] = reason
+            else:
                 (column,) = self._named(one.name, {one.column: ""})
                 (other,) = self._named(one.other, {one.other_column: ""})
                 wanted = _distinct(found[one.other], {other: column}).drop_null()
@@ -185,11 +191,15 @@ class FewInputRows:
         self, name: str, snapshots: Mapping[str, int], columns: list[str], wanted: pa.Table
     ) -> pa.Table | str:
         table = self.tables[name]
-        if reads_history(name, table.dataset):
-            return "its history is read"
         snapshot = snapshots[table.dataset.relations.internal]
         with rows_by_value(table, table.dataset, snapshot) as view:
             return view if isinstance(view, str) else view.find(columns, wanted)
+
+    def _why_not(self, name: str) -> str | None:
+        """Why an input is not read in memory, whatever its rows are; None if it can be."""
+        if name not in self.tables:
+            return "it is no table of this project"
+        return "its history is read" if reads_history(name, self.tables[name].dataset) else None
 
     def _types(self, name: str) -> Mapping[str, DataType]:
         table = self.tables[name]
