@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from tests.console.lake import Console
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """A browser; while it is there, the thread of the tests has a loop that others cannot start."""
     # Late: other tests need no browser.
     from tests.browser import browser
 

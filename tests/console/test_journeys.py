@@ -151,9 +151,7 @@ def test_pending_changes_are_applied(visit: Page, hands: Hands) -> None:
     assert "0 of 50,000" in visit.locator("main").inner_text()
 
 
-def test_a_reload_without_a_full_load_says_why_and_one_with_files_succeeds(
-    visit: Page, hands: Hands
-) -> None:
+def test_a_reload_without_a_full_load_says_why(visit: Page, hands: Hands) -> None:
     visit.goto("/console/datasets/bank.lines")
 
     assert started(visit, hands, "Reload", "polynya reload") == "failed"
@@ -164,6 +162,9 @@ def test_a_reload_without_a_full_load_says_why_and_one_with_files_succeeds(
     hands.press(visit.get_by_role("link", name="POLYNYA-LAKE-014"))
     visit.wait_for_url("**/console/errors/POLYNYA-LAKE-014")
 
+
+@pytest.mark.slow
+def test_a_table_is_loaded_again_from_a_file(visit: Page, hands: Hands) -> None:
     visit.goto("/console/datasets/shop.users")
     hands.press(visit.get_by_role("link", name="Reload", exact=True))
     hands.choose(visit.get_by_label("Mode"), "compare_and_apply_without_deleted_rows")

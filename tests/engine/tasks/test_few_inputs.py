@@ -48,7 +48,7 @@ def land(feed: Feed, keys: list[int], change: int, kinds: dict[str, tuple[Any, l
     feed.land_table(**columns)
 
 
-@pytest.mark.parametrize("apply", ["never", "always"])
+@pytest.mark.parametrize("apply", [pytest.param("never", marks=pytest.mark.slow), "always"])
 def test_values_of_all_types_stay_as_they_are(lab: Lab, apply: Any) -> None:
     feed = lab.parquet_feed("typed", history=False)
     land(feed, list(range(12)), 1, VALUES | NESTED)
@@ -93,7 +93,7 @@ def test_rows_that_are_equal_are_not_written_again(lab: Lab) -> None:
     assert last_step(lab).changes == {}
 
 
-@pytest.mark.parametrize("history", [True, False])
+@pytest.mark.parametrize("history", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_deletes_and_new_rows_follow(lab: Lab, *, history: bool) -> None:
     users = lab.feed("users", history=False)
     orders = lab.feed("orders", history=False, task={"name": f"{lab.schema}_orders"})
