@@ -72,17 +72,17 @@ check: dev ## Run before each commit: lint, types, import contracts, reference p
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
 	  type unit lint arrows docs-check
 
-# The server that stands in for Kinesis; without npm its tests are skipped.
-KINESIS := $(if $(shell command -v npm),node_modules/.package-lock.json)
+# The server that stands in for Kinesis, and the browser of the console's tests; without npm both are skipped.
+NPM_PARTS := $(if $(shell command -v npm),node_modules/.package-lock.json)
 
 .PHONY: test
-test: dev $(KINESIS) ## Run everything that CI runs: `make check`, stacks, tests with a JVM; JOBS=3
+test: dev $(NPM_PARTS) ## Run everything that CI runs: `make check`, stacks, tests with a JVM; JOBS=3
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint arrows docs-check
 	@$(MAKE) --no-print-directory --jobs=2 type quick
 
 # In a fresh clone mypy takes a minute and a half of one core: beside the tests it costs half.
 .PHONY: quick
-quick: dev $(KINESIS) ## Run all tests of `make test`, without style and types
+quick: dev $(NPM_PARTS) ## Run all tests of `make test`, without style and types
 	@$(PYTEST) -m "not slow" $(ARGS)
 
 .PHONY: test-slow
