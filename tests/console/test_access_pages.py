@@ -94,3 +94,12 @@ def test_a_token_is_shown_once_and_can_be_revoked(console: Served) -> None:
     for one in ids:
         console.client.post(f"/console/access/tokens/{one}/revoke", headers=headers)
     assert console.client.get("/console/access", headers=headers).status_code == 401
+
+
+def test_without_an_access_file_a_role_has_no_place(tmp_path: Path) -> None:
+    console = served(tmp_path, None)
+    form = {"person": VERA, "role": "can_view"}
+    answer = console.client.post("/console/access/people", data=form, headers=PAGE)
+
+    assert answer.status_code == 422
+    assert "POLYNYA-SRV-002" in answer.text

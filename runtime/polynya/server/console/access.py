@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
-from starlette.concurrency import run_in_threadpool
 
 from polynya.model.config.access import Role
 from polynya.model.error_catalogue.server import REQUEST_INVALID
 from polynya.server.access.actions import Action
 from polynya.server.access.changes import people_of, with_role
 from polynya.server.access.door import allowed, caller
-from polynya.server.console.forms import read, sent
+from polynya.server.console.documents import lines_of
+from polynya.server.console.forms import Posted, last, read
 from polynya.server.console.html import is_fragment, render
 from polynya.server.routes import access as access_api
 from polynya.server.routes.access import NewAccess, NewToken
@@ -32,11 +33,10 @@ def myself(request: Request) -> HTMLResponse:
 
 
 @router.post("/access/tokens", dependencies=[allowed(Action.OWN_TOKENS)])
-async def make_token(request: Request) -> HTMLResponse:
+def make_token(request: Request, form: Posted) -> HTMLResponse:
     """Make a token; the page shows its secret this one time."""
-    new = read(NewToken, sent(await request.body()))
-    made = await run_in_threadpool(access_api.make_token, request, new)
-    return await run_in_threadpool(_myself, request, made.token)
+    made = access_api.make_token(request, read(NewToken, form))
+    return _myself(request, made.token)
 
 
 @router.post("/access/tokens/{token_id}/revoke", dependencies=[allowed(Action.OWN_TOKENS)])
@@ -84,30 +84,32 @@ def people(request: Request) -> HTMLResponse:
 
 
 @router.post("/access/people", dependencies=[allowed(Action.MANAGE_ACCESS)])
-async def change_people(request: Request) -> Response:
+def change_people(request: Request, form: Posted) -> Response:
     """Show what a change of the access file would do, and do it once it is confirmed."""
-    given = sent(await request.body())
-    return await run_in_threadpool(_changed, request, given)
-
-
-def _changed(request: Request, given: dict[str, list[str]]) -> Response:
     file = access_api.access(request, answer := Response())
-    etag = given.get("etag", [answer.headers["ETag"]])[0]
-    person, role = given.get("person", [""])[0].strip(), given.get("role", [""])[0]
-    text = given.get("text", [""])[0].replace("\r\n", "\n")
-    if person:
-        if role not in {*Role, _NO_ROLE}:
-            raise REQUEST_INVALID(reason="`role` is none of the roles")
-        text = with_role(file.text, person, None if role == _NO_ROLE else Role(role))
-    if "confirmed" in given:
-        access_api.replace_access(request, NewAccess(text=text), etag)
+    etag = last(form, "etag") or answer.headers["ETag"]
+    new = read(NewAccess, {"text": [_text(form, file.text)]})
+    if last(form, "confirmed"):
+        access_api.replace_access(request, new, etag)
         if is_fragment(request):
             return Response(status_code=204, headers={"HX-Redirect": "/console/access/people"})
         return Response(status_code=303, headers={"Location": "/console/access/people"})
-    change = access_api.replace_access(request, NewAccess(text=text), etag, dry_run=True)
+    change = access_api.replace_access(request, new, etag, dry_run=True)
     return render(
-        request, "access_change.html", fragment="change", text=text, etag=etag, change=change
+        request, "access_change.html", fragment="change", text=new.text, etag=etag, change=change
     )
+
+
+def _text(form: Mapping[str, Sequence[str]], now: str) -> str:
+    """The access file that a form asks for: its text, or the present one with another role."""
+    person, role = last(form, "person").strip(), last(form, "role")
+    if not person:
+        return lines_of(last(form, "text"))
+    if not now:
+        raise REQUEST_INVALID(reason="the project has no `access.yml` in which roles stand")
+    if role not in {*Role, _NO_ROLE}:
+        raise REQUEST_INVALID(reason="`role` is none of the roles")
+    return with_role(now, person, None if role == _NO_ROLE else Role(role))
 
 
 @router.get("/access/audit", dependencies=[allowed(Action.VIEW_AUDIT)])

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
-from starlette.concurrency import run_in_threadpool
 
 from polynya.server.access.door import allowed
-from polynya.server.console.forms import fields, read, sent, values
+from polynya.server.console.forms import Posted, fields, read, sent, values
 from polynya.server.console.html import is_fragment, render
 from polynya.server.operations.verbs import VERBS, Verb, arguments
 from polynya.server.routes.actions import start_action
@@ -35,12 +34,9 @@ def _form_route(verb: Verb) -> Callable[[Request], HTMLResponse]:
     return form
 
 
-def _start_route(verb: Verb) -> Callable[[Request], Awaitable[Response]]:
-    async def start(request: Request) -> Response:
-        given = sent(await request.body())
-        operation = await run_in_threadpool(
-            start_action, request, verb, read(verb.parameters, given)
-        )
+def _start_route(verb: Verb) -> Callable[[Request, Posted], Response]:
+    def start(request: Request, form: Posted) -> Response:
+        operation = start_action(request, verb, read(verb.parameters, form))
         path = f"/console/operations/{operation.id}"
         if is_fragment(request):
             return Response(status_code=204, headers={"HX-Redirect": path})

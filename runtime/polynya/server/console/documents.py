@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -15,7 +15,7 @@ from polynya.model.error_catalogue.server_console import TEXT_NOT_SHOWN
 from polynya.model.errors import ConfigErrors, PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
-from polynya.server.console.forms import Posted
+from polynya.server.console.forms import Posted, last
 from polynya.server.console.html import is_fragment, render
 from polynya.server.documents import ProjectDocument
 from polynya.server.pages import Cursor
@@ -137,11 +137,6 @@ def reviewed(
         then=then,
         can_save=bool(facts["diff"]) and not facts["errors"] and may_be_sent(text),
     )
-
-
-def last(form: Mapping[str, Sequence[str]], name: str) -> str:
-    """The last text that a form sends in a field; empty without one."""
-    return form.get(name, ("",))[-1]
 
 
 def lines_of(text: str, now: ProjectDocument | None = None) -> str:

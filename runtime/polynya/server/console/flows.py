@@ -19,9 +19,9 @@ from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
-from polynya.server.console.documents import last, reviewed
+from polynya.server.console.documents import reviewed
 from polynya.server.console.flow_text import flow_lines, new_transform, with_flow
-from polynya.server.console.forms import FormField, Posted, fields, texts_of, values
+from polynya.server.console.forms import FormField, Posted, fields, last, texts_of, values
 from polynya.server.console.html import render
 from polynya.server.console.query import cells
 from polynya.server.problems import status_of

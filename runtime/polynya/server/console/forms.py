@@ -77,6 +77,11 @@ async def _posted(request: Request) -> dict[str, list[str]]:
 Posted: TypeAlias = Annotated[dict[str, list[str]], Depends(_posted)]
 
 
+def last(form: Mapping[str, Sequence[str]], name: str) -> str:
+    """The last text that a form sends in a field; empty without one."""
+    return form.get(name, ("",))[-1]
+
+
 def fields(model: type[BaseModel], given: Mapping[str, Sequence[str]]) -> list[FormField]:
     """The fields of a model, filled with what is given, and else with their defaults."""
     return list(_fields(model, given))

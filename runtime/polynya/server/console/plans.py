@@ -11,8 +11,7 @@ from pydantic import ValidationError
 from polynya.model.error_catalogue.server import REQUEST_INVALID
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
-from polynya.server.console.documents import last
-from polynya.server.console.forms import Posted
+from polynya.server.console.forms import Posted, last
 from polynya.server.console.html import is_fragment, render
 from polynya.server.pages import Cursor
 from polynya.server.routes import plans as plans_api

@@ -20,8 +20,8 @@ from polynya.model.project_derived import SAVED_FOLDER
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed, caller
 from polynya.server.access.views import may_read
-from polynya.server.console.documents import last, lines_of, reviewed
-from polynya.server.console.forms import Posted
+from polynya.server.console.documents import lines_of, reviewed
+from polynya.server.console.forms import Posted, last
 from polynya.server.console.html import may, render
 from polynya.server.overview import Overview
 from polynya.server.problems import status_of

@@ -92,7 +92,10 @@
       width: element.clientWidth - 18, height: 240, series: [{ label: "Time" }, ...lines],
       axes: [axis, { ...axis, size: 70 }],
     }, [times, ...series.map((one) => one.values)], element);
-    new ResizeObserver(() => made.setSize({ width: element.clientWidth - 18, height: 240 })).observe(element);
+    // Another theme draws it again: what watched the one before must not hold it.
+    if (element.watch) element.watch.disconnect();
+    element.watch = new ResizeObserver(() => made.setSize({ width: element.clientWidth - 18, height: 240 }));
+    element.watch.observe(element);
   };
 
   // As the server does it: what could reorder or hide text is written as an escape.
