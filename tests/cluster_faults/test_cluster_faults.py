@@ -16,7 +16,7 @@ LEASE = 6.0
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("count", [4, slow(30)])
+@pytest.mark.parametrize("count", [slow(8), slow(30)])
 def test_faults_lose_no_row_and_double_none(tmp_path: Path, count: int) -> None:
     said: list[str] = []
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -17,6 +20,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+#: The pictures of the documentation; `POLYNYA_TEST_WRITE=1` takes them again.
+FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+_SIZE = (1280, 800)
+#: Name of a picture -> the page, and what has to be seen on it.
+PICTURES = {
+    "overview": ("/console", "Needs a person"),
+    "record": ("/console/record?dataset=bank.accounts&key=id%3D247", "Clock of the engine"),
+    "why": ("/console/why?dataset=mart.balances&key=id%3D247", "From what landed to mart.balances"),
+    "quarantine": ("/console/datasets/shop.users/quarantine", "Replay this record"),
+}
 #: What answers with an error, which is a page too.
 MISSES = ("/console/nothing", "/console/query?sql=SELECT+wrong+FROM+bank.lines")
 #: Pages of the example project beyond those of the navigation.
@@ -91,3 +104,23 @@ def test_each_page_is_accessible_narrow_and_asks_for_little(
     context.close()
 
     assert not wrong, "\n".join(f"{path}: {found}" for path, found in wrong.items())
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_shows_what_the_console_shows(
+    chromium: Browser, demo: Console, name: str
+) -> None:
+    path, text = PICTURES[name]
+    file = FOLDER / f"{name}.png"
+    context = chromium.new_context(
+        base_url=demo.url, locale="en-US", viewport={"width": _SIZE[0], "height": _SIZE[1]}
+    )
+    page = context.new_page()
+    page.goto(path)
+    page.get_by_text(text).first.wait_for()
+    if "POLYNYA_TEST_WRITE" in os.environ:
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=file)
+    context.close()
+
+    assert struct.unpack(">II", file.read_bytes()[16:24]) == _SIZE
