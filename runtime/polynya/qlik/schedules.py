@@ -13,7 +13,7 @@ _RUN_ONCE = frozenset({"storage", "transform", "data_mart"})
 
 
 def own_schedule(task: QlikTask) -> str | None:
-    """The schedule of a capture that loads everything anew; None: the export has none for it."""
+    """The schedule of a capture that repeats its full load; None: the export has none for it."""
     found = [trigger for item in _timed(task) for trigger in _triggers(item)]
     if len(found) != 1:
         return None

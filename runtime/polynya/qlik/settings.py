@@ -345,7 +345,7 @@ SETTINGS: Final[tuple[QlikSetting, ...]] = (
        "write `sql:`"),
     # schedules, models, flows
     _S("schedule", "scheduling[].schedulingType", "differs",
-       "with `TIME_BASED`, `schedule` of a capture that loads everything anew, else an automation "
+       "with `TIME_BASED`, `schedule` of a capture that repeats its full load, else an automation "
        "that is off: `polynya run` works on the task as soon as there is something to do",
        "set `enabled: true`, and leave the task out of other runs"),
     _S("schedule", "scheduling[].timeBasedScheduling.timezone", "differs", "the clock of it"),
