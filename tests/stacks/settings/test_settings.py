@@ -185,8 +185,8 @@ def test_the_stages_of_the_repository_are_right() -> None:
             "5:44: clusters[0].strategy: minimum 2 is not between 0 and maximum 1",
         ),
         (
-            CLUSTER.replace("tests/stacks/boot.sh", "README.md") + "}",
-            "5:16: clusters[0].boot: README.md is no script: an instance would not run it",
+            CLUSTER.replace("tests/stacks/boot.sh", "LICENSE") + "}",
+            "5:16: clusters[0].boot: LICENSE is no script: an instance would not run it",
         ),
         (CLUSTER.replace("main", "gateway") + "}", "5:4: clusters[0].name: `gateway` is the name"),
         (CLUSTER + "project: ../prod}", "5:44: clusters[0].project: `../prod` is not a prefix of"),
