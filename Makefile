@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A stamp is newer than the files that its step was made from; a changed lock makes it stale.
 DONE := $(VENV)/.done
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+INSTALL := scripts/install-packages $(VENV)
 LOCKED := --require-hashes --no-deps --no-build-isolation
 # So many test processes take the files of tests in turn; each may start a JVM of 2 GB. Tests wait for
 # servers and processes a third of their time, so two cores are full with three.
@@ -291,31 +291,31 @@ $(DONE)/venv:
 	@mkdir -p $(DONE); touch $@
 
 $(DONE)/build: requirements/build.txt $(DONE)/venv
-	@$(PIP) --require-hashes --no-deps --requirement $<
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $<
 	@touch $@
 
 $(DONE)/runtime: requirements.txt runtime/pyproject.toml $(DONE)/build
-	@echo "Installing the locked packages (PySpark is large: about a minute)"
-	@$(PIP) $(LOCKED) --requirement $<
-	@$(PIP) --no-deps --no-build-isolation --editable runtime
+	@echo "Installing the locked packages (PySpark is large: up to a minute, once)"
+	@$(INSTALL) $(LOCKED) --requirement $<
+	@$(INSTALL) --no-deps --no-build-isolation --editable runtime
 	@touch $@
 
 $(DONE)/dev: requirements/dev.txt requirements/jdk.txt constructs/pyproject.toml $(DONE)/runtime
 	@echo "Installing the development tools"
-	@$(PIP) $(LOCKED) --requirement requirements/dev.txt --requirement requirements/jdk.txt
-	@$(PIP) --no-deps --no-build-isolation --editable constructs
+	@$(INSTALL) $(LOCKED) --requirement requirements/dev.txt --requirement requirements/jdk.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable constructs
 	@$(BIN)/python -m polynya.lake.spark.jars fetch --group aws --group kafka --group msk >/dev/null
 	@touch $@
 
 # In a folder of its own: pandas and dbt bring NumPy and much else, which the runtime does without.
 $(DONE)/consumers: requirements/consumers.txt $(DONE)/dev
 	@rm -rf $(VENV)/consumers
-	@$(PIP) --require-hashes --no-deps --target $(VENV)/consumers --requirement $<
+	@$(INSTALL) --require-hashes --no-deps --target $(VENV)/consumers --requirement $<
 	@touch $@
 
 # The site documents the constructs too, so it needs the CDK.
 $(DONE)/docs: requirements/docs.txt $(DONE)/dev
-	@$(PIP) $(LOCKED) --requirement $<
+	@$(INSTALL) $(LOCKED) --requirement $<
 	@touch $@
 
 node_modules/.package-lock.json: package.json package-lock.json
