@@ -134,6 +134,57 @@ def test_a_refused_result_leaves_the_last_one(lab: Lab, users: Feed) -> None:
     assert people.current("id", "name") == [(1, "ann"), (2, "bob")]
 
 
+def test_the_first_rows_are_as_an_apply_would_leave_them(
+    lab: Lab, users: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT id, name, CAST(NULL AS DOUBLE) AS score FROM users"
+    written = Derived(lab, [users], sql, history=True)
+    written.follow()
+    monkeypatch.setattr("polynya.lake.copy.recompute.holds_nothing", lambda _: False)
+    applied = Derived(lab, [users], sql, history=True)
+    applied.follow()
+
+    def stored(table: Derived) -> list[Row]:
+        internal = table.dataset.relations.internal
+        columns = [
+            column
+            for column in lab.spark.table(f"polynya.{internal}").columns
+            if not column.endswith("timestamp") and not column.startswith("hdr__was")
+        ]
+        return sorted(
+            lab.spark.table(f"polynya.{internal}")
+            .where("hdr__partition IN ('current', 'prior', 'changes')")
+            .selectExpr(*columns)
+            .collect()
+        )
+
+    assert stored(written) == stored(applied) != []
+    assert written.history("id", "name") == applied.history("id", "name")
+
+
+def test_a_refused_first_result_leaves_no_column_and_no_row(lab: Lab, users: Feed) -> None:
+    people = Derived(lab, [users], "SELECT 1 AS id, name FROM users")
+    with pytest.raises(PolynyaError, match="repeat the values"):
+        people.follow()
+
+    # Of another type than the refused one, which the table could not take in place.
+    people.sql = "SELECT id, 7 AS name FROM users"
+    people.follow()
+    assert people.current("id", "name") == [(1, 7), (2, 7)]
+
+
+def test_a_first_step_whose_query_returns_nothing_is_a_step(lab: Lab, users: Feed) -> None:
+    nobody = Derived(lab, [users], "SELECT id, name FROM users WHERE false")
+    nobody.follow()
+    nobody.follow()
+    assert nobody.current("id", "name") == []
+    assert nobody.steps() == 1
+
+    nobody.sql = "SELECT id, name FROM users"
+    nobody.follow()
+    assert nobody.current("id", "name") == [(1, "ann"), (2, "bob")]
+
+
 def test_it_waits_for_a_table_that_has_no_columns(lab: Lab) -> None:
     empty = lab.feed("empty")
     people = Derived(lab, [empty], "SELECT id FROM empty")

@@ -9,6 +9,7 @@ equals -0.0. Tables with nested values are left to Spark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -52,11 +53,18 @@ class ComparedRows:
 
 
 def few_rows(
-    run: ApplyRun, rows: DataFrame, schema: Mapping[str, DataType], affected: AffectedKeys | None
+    run: ApplyRun,
+    applier: Applier,
+    rows: DataFrame,
+    schema: Mapping[str, DataType],
+    affected: AffectedKeys | None,
+    *,
+    step: Reloading,
 ) -> FewRows | str:
     """The rows of a step in the memory of the driver, or why they stay in Spark, as a sentence.
 
-    `schema` has the types of the table, in which the rows are.
+    `schema` has the types of the table, in which the rows are. Their stored versions are looked for
+    while Spark computes them.
     """
     reason = _why_not_few(run, schema, affected)
     if reason is not None:
@@ -64,12 +72,33 @@ def few_rows(
     assert affected is not None, "its keys are few"
     assert affected.keys is not None, "its keys are few"
     hashed = rows.selectExpr("*", f"{key_hash(run.shape)} AS {h.KEY_HASH}")
+    with ThreadPoolExecutor(1, "stored versions") as threads:
+        looking = threads.submit(_stored, run, applier, affected.keys, step)
+        try:
+            computed = collected_rows(hashed).combine_chunks()
+        except PySparkException as error:
+            # Such as more bytes than the driver takes, where keys repeat. Spark says what is wrong.
+            return f"its rows were not collected: {str(error).splitlines()[0][:200]}"
+        return FewRows(run.shape, computed, looking.result())
+
+
+def _stored(
+    run: ApplyRun, applier: Applier, affected: pa.Table, step: Reloading
+) -> FoundVersions | str:
+    """The stored versions of the records with affected keys, or why Spark finds them."""
+    columns = {column["name"]: column for column in run.target.table.columns()}
+    keys = run.shape.keys
+    if any(key not in columns for key in keys):
+        return "the table has no column for its keys yet"
     try:
-        found = collected_rows(hashed).combine_chunks()
-    except PySparkException as error:
-        # Such as more bytes than the driver takes, where keys repeat. Spark says what is wrong.
-        return f"its rows were not collected: {str(error).splitlines()[0][:200]}"
-    return FewRows(run.shape, found, affected.keys)
+        typed = pa.table(
+            {key: affected.column(key).cast(arrow_type(columns[key]["type"])) for key in keys}
+        )
+    except pa.ArrowException as error:
+        return f"a value does not fit the table: {error}"
+    # No row of the table has a key with NULL.
+    values = [typed.drop_null().column(key).combine_chunks() for key in keys]
+    return applier.found(run, values, place=step.place, now=step.started_at)
 
 
 def _why_not_few(
@@ -92,12 +121,13 @@ def _why_not_few(
 class FewRows:
     """The rows of a step in memory, in the types of the table, with `KEY_HASH`.
 
-    `affected` are the affected keys.
+    `stored` are the versions that the table has of the records with affected keys, or why Spark
+    finds them.
     """
 
     shape: Shape
     rows: pa.Table
-    affected: pa.Table
+    stored: FoundVersions | str
 
     @property
     def counted(self) -> CountedKeys:
@@ -115,28 +145,22 @@ class FewRows:
         return spark.createDataFrame(rows, schema=spark_schema(rows.schema))
 
     @span("compare in memory")
-    def compared(self, run: ApplyRun, applier: Applier, step: Reloading) -> ComparedRows | str:
+    def compared(self, run: ApplyRun, step: Reloading) -> ComparedRows | str:
         """The events that turn the rows with affected keys into these, or why Spark finds them.
 
         `run` has the shape of the table as the step leaves it.
         """
-        shape = run.shape
+        shape, found = run.shape, self.stored
+        if isinstance(found, str):
+            return found
+        if shape.columns != self.shape.columns:
+            return "its columns change with this step"
         columns = {column["name"]: column for column in run.target.table.columns()}
         types = {name: arrow_type(columns[name]["type"]) for name in shape.data}
         try:
-            keys = [
-                self.affected.column(key).combine_chunks().cast(types[key]) for key in shape.keys
-            ]
             rows = _in_types(self.rows, types)
         except pa.ArrowException as error:
             return f"a value does not fit the table: {error}"
-        if any(key.null_count for key in keys):
-            # No row of the table has it.
-            some = pa.table(dict(zip(shape.keys, keys, strict=True))).drop_null()
-            keys = [some.column(key).combine_chunks() for key in shape.keys]
-        found = applier.found(run, keys, place=step.place, now=step.started_at)
-        if isinstance(found, str):
-            return found
         if not found.rows.num_rows:
             stored = pa.table({name: pa.array([], kind) for name, kind in types.items()})
         else:

@@ -9,6 +9,7 @@ Each step has a place of its own in the order of events: its number.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,12 +20,14 @@ from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import ApplyRun, CopyParts
 from polynya.lake.copy.affected import AffectedKeys
 from polynya.lake.copy.compared_rows import ComparedRows, CountedKeys, FewRows, few_rows
+from polynya.lake.copy.first_rows import first_rows, forget_columns, holds_nothing, refuse
 from polynya.lake.copy.put_aside import DividedRows, QuarantineChange, quarantine_change
 from polynya.lake.copy.reload import ChangeCriteria, current_rows, differences
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.layout import columns_in_use
 from polynya.lake.iceberg.writing import stage
 from polynya.lake.spark.api import DataFrame
+from polynya.lake.table.books import with_inserted
 from polynya.lake.table.dataset import DatasetTable, change_columns
 from polynya.lake.table.ownership import enter
 from polynya.lake.table.state import CopyState, Derivation, Reloading
@@ -35,6 +38,7 @@ from polynya.model.error_catalogue.derived import (
     RESULT_TYPE_REFUSED,
 )
 from polynya.model.error_catalogue.lake import KEYS_CHANGED
+from polynya.model.errors import OperationError
 from polynya.model.names import literal, quote, shown
 from polynya.model.promotion import is_in_place, widen
 from polynya.model.types import DataType, TypeSyntaxError, Void, parse_type
@@ -93,13 +97,16 @@ def recompute(
     commit raises.
     """
     keys = target.dataset.events.keys
+    if affected is None and divide is None and holds_nothing(target):
+        return _begin(target, result, derivation, now=now, judge=judge)
     schema = result_schema(target, result)
     enter(target)
     _refuse_other_keys(target, keys)
-    typed = (f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in schema.items())
-    rows = result.selectExpr(*typed)
+    rows = _typed(result, schema)
     with ApplyRun.of(target, target.shape(schema, keys)) as run:
-        few = few_rows(run, rows, schema, None if divide is not None else affected)
+        step = _next_step(target, now)
+        of_few = None if divide is not None else affected
+        few = few_rows(run, applier, rows, schema, of_few, step=step)
         held: FewRows | DataFrame = run.settle(rows) if isinstance(few, str) else few
         divided = None
         if divide is not None:
@@ -119,10 +126,8 @@ def recompute(
         target.grow(schema)
         shape = target.shape(schema | empty, keys)
         nulls = [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items()]
-        place = f"{target.state.copy.reloads + 1:0{_DIGITS}d}"
-        step = Reloading(DELETING, 0, now.isoformat(), place=place)
         in_spark = partial(_in_spark, run, held, nulls, shape, step, affected)
-        changes, by_spark = _compared(replace(run, shape=shape), applier, few, step, in_spark)
+        changes, by_spark = _compared(replace(run, shape=shape), few, step, in_spark)
         following = _state_after(target, schema | empty, keys, derivation())
         following = following.with_verdicts(verdicts, now)
         aside = None if divided is None else divided.aside
@@ -139,15 +144,63 @@ def recompute(
     return Recomputed(count, applied, _failed(verdicts), failing, by_spark)
 
 
+def _typed(result: DataFrame, schema: Mapping[str, DataType]) -> DataFrame:
+    """A result in the types of its table."""
+    return result.selectExpr(
+        *(f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in schema.items())
+    )
+
+
+def _begin(
+    target: DatasetTable,
+    result: DataFrame,
+    derivation: Callable[[], Derivation],
+    *,
+    now: datetime,
+    judge: Judge | None,
+) -> Recomputed:
+    """Commit the first rows of a table."""
+    keys, began = target.dataset.events.keys, time.monotonic()
+    enter(target)
+    forget_columns(target)
+    schema = result_schema(target, result)
+    target.grow(schema)
+    shape = target.shape(schema, keys)
+    with first_rows(target, shape, _typed(result, schema), _next_step(target, now), now) as first:
+        try:
+            _refuse_wrong_keys(target, _counted(first.rows, keys), keys)
+            verdicts = {} if judge is None else judge(first.rows, None, schema)
+        except OperationError:
+            refuse(target, first)
+            raise
+        figures = first.figures
+        following = _state_after(target, schema, keys, derivation()).with_verdicts(verdicts, now)
+        if not figures.current:
+            target.commit_copy_state(following, "derive")
+            return Recomputed(0, None, _failed(verdicts))
+        following = with_inserted(target, following, figures.current, now)
+        rows_derived = str(figures.current)
+        summary = {"polynya.step": "derive", "polynya.rows-derived": rows_derived}
+        snapshot = target.commit(copy=following, add=first.files, summary=summary)
+    seconds = round(time.monotonic() - began, 3)
+    applied = ApplyResult(snapshot, "it had no rows yet", seconds, figures)
+    return Recomputed(figures.current, applied, _failed(verdicts))
+
+
+def _next_step(target: DatasetTable, now: datetime) -> Reloading:
+    """What the events of a step have in common: its time, and its number as their place."""
+    place = f"{target.state.copy.reloads + 1:0{_DIGITS}d}"
+    return Reloading(DELETING, 0, now.isoformat(), place=place)
+
+
 def _compared(
     run: ApplyRun,
-    applier: Applier,
     few: FewRows | str,
     step: Reloading,
     in_spark: Callable[[], DataFrame],
 ) -> tuple[ComparedRows | DataFrame, str | None]:
     """The events of a step, and why Spark has found them; `in_spark` lets it do so."""
-    found = few if isinstance(few, str) else few.compared(run, applier, step)
+    found = few if isinstance(few, str) else few.compared(run, step)
     return (in_spark(), found) if isinstance(found, str) else (found, None)
 
 
