@@ -85,11 +85,13 @@ def propose(
     marts = {mart.name for mart in marts_of(project)}
     chosen = [one for one in select_storage(project, tasks) if tasks or one.name not in marts]
     # Start-up time: PyIceberg and pyarrow.
-    from polynya.engine.commands.propose_mart import mart_problems, proposed_references
+    from polynya.engine.commands.propose_mart import judged_references, mart_problems
     from polynya.proposal.mart_file import proposed_mart
 
-    tables, judged = proposed_references(project, chosen)
-    made = proposed_mart(name, [task.name for task in chosen], tables, judged, shows_rejected=all_)
+    found = judged_references(project, chosen)
+    made = proposed_mart(
+        name, [task.name for task in chosen], found.tables, found.references, shows_rejected=all_
+    )
     data = {
         "name": name,
         "file": None if out is None else str(out),
@@ -102,14 +104,14 @@ def propose(
                 "confidence": one.confidence.value,
                 "reasons": list(one.reasons),
             }
-            for one in judged
+            for one in found.references
         ],
         "dimensions": made.dimensions,
         "facts": made.facts,
         "left_out": made.left_out,
     }
     if not made.dimensions and not all_ and output == "text":
-        raise MART_NOT_PROPOSED(count=len(tables))
+        raise MART_NOT_PROPOSED(count=len(found.tables))
     for problem in mart_problems(project, made.text) if made.dimensions else ():
         context.output.warning(visible(f"to be corrected: {problem}"))
     if out is not None:

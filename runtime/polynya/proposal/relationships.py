@@ -8,6 +8,7 @@ ids of two tables are often the numbers 1 to n. So no relationship is strong wit
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -242,7 +243,7 @@ def _named(one: Reference, child: TableProfile, parent: TableProfile) -> Referen
     (column,), (key,) = one.columns, one.keys
     found = [
         graded
-        for words in _readings(child, column)
+        for words in _readings(child, column)[: 1 if child.name == parent.name else None]
         for key_words in _readings(parent, key)
         for graded in _graded(one, words, key_words, child, parent)
     ]
@@ -254,7 +255,7 @@ def _named(one: Reference, child: TableProfile, parent: TableProfile) -> Referen
 
 def _readings(table: TableProfile, column: str) -> list[tuple[str, ...]]:
     """The words of a column, and those without what all columns of the table begin with."""
-    names = [column, column[len(table.prefix) :]] if table.prefix else [column]
+    names = [column[len(table.prefix) :], column] if table.prefix else [column]
     return [words for words in map(_words, names) if words]
 
 
@@ -295,6 +296,8 @@ def _after_table(
     """Yield what a column says that is called after the table, such as `customer_id`."""
     column, of = shown(one.columns[0]), shown(one.parent.rpartition(".")[2])
     if _same(stem, entity):
+        if one.child == one.parent:
+            return
         yield replace(one, name=f"{column} names {of}", exact=exact, rank=90 if exact else 50)
     elif _ends_with(stem, entity):
         role = "_".join(stem[: len(stem) - len(entity)])
@@ -302,6 +305,15 @@ def _after_table(
         yield replace(one, name=text, exact=exact, rank=80 if exact else 45, role=role)
     elif tail and len(stem) == len(entity) and all(map(_is_short_for, stem, entity)):
         yield replace(one, name=f"{column} may be short for {of}", rank=40)
+    elif (
+        tail
+        and len(stem) > len(entity)
+        and _is_short_for(stem[-1], entity[-1])
+        and len(entity) == 1
+    ):
+        role = "_".join(stem[:-1])
+        text = f"{column} may be short for {of} in the role {shown(role)}"
+        yield replace(one, name=text, rank=38, role=role)
     elif tail and len(entity) > 1 and _ends_with(entity, stem):
         yield replace(one, name=f"{column} is the end of {of}", rank=35)
 
@@ -320,7 +332,13 @@ def judged(
                 as_good.clear()
             if not as_good or one.rank == as_good[0].rank:
                 as_good.append(one)
-    found = [_judged(one, overlaps, tables, best.get((one.child, one.columns), []), references)
+    held: Counter[tuple[str, tuple[str, ...]]] = Counter(
+        (one.child, one.columns) for one in references if _is_held(overlaps.get(one))
+    )
+    # Values that several keys have are in each of them by chance.
+    by_chance = {place for place, keys in held.items() if keys > 1}
+    found = [_judged(one, overlaps, tables, best.get((one.child, one.columns), []), references,
+                     by_chance=(one.child, one.columns) in by_chance)
              for one in references]  # fmt: skip
     order = list(Confidence)
     return sorted(
@@ -330,6 +348,11 @@ def judged(
             one.reference.columns, one.reference.parent,
         ),
     )  # fmt: skip
+
+
+def _is_held(overlap: Overlap | None) -> bool:
+    """Whether a key has all of enough values."""
+    return overlap is not None and overlap.values >= _FEW and overlap.share == 1
 
 
 def _is_refuted(overlap: Overlap | None) -> bool:
@@ -342,13 +365,15 @@ def _judged(
     tables: Mapping[str, TableProfile],
     best: Sequence[Reference],
     references: Sequence[Reference],
+    *,
+    by_chance: bool,
 ) -> JudgedReference:
     child, parent = tables[one.child], tables[one.parent]
     overlap = overlaps.get(one)
     known = overlap if overlap is not None and overlap.values and overlap.keys else None
     facts = tuple(_facts(one, overlap, child, parent))
     reasons = (one.name, *facts) if one.name else facts
-    against = _against(one, overlap, best)
+    against = _against(one, overlap, best, by_chance=by_chance)
     if against is not None:
         return JudgedReference(one, Confidence.REJECTED, (against, *reasons))
     doubt = _doubt(one, known, child, best)
@@ -361,7 +386,9 @@ def _judged(
     return JudgedReference(one, confidence, reasons)
 
 
-def _against(one: Reference, overlap: Overlap | None, best: Sequence[Reference]) -> str | None:
+def _against(
+    one: Reference, overlap: Overlap | None, best: Sequence[Reference], *, by_chance: bool
+) -> str | None:
     """Why a reference is rejected, None if it is not."""
     if one.types:
         return one.types
@@ -371,8 +398,9 @@ def _against(one: Reference, overlap: Overlap | None, best: Sequence[Reference])
         return f"{best[0].parent} fits better"
     if one.name:
         return None
-    is_held = overlap is not None and overlap.values >= _FEW and overlap.share == 1
-    return None if is_held else "no name speaks for it"
+    if by_chance:
+        return "no name speaks for it, and other keys have these values as well"
+    return None if _is_held(overlap) else "no name speaks for it"
 
 
 def _doubt(
@@ -384,8 +412,11 @@ def _doubt(
     other = next((other for other in best if other != one), None)
     if other is not None:
         return f"{other.parent} fits as well"
-    if one.columns == child.keys and one.rank < _BY_TABLE and not _is_one_sided(known):
-        return "both are keys with the same values: it may be the other way"
+    if one.columns == child.keys and one.rank < _BY_TABLE:
+        if len(one.keys) == 1:
+            return "it is the key of its own table, and the name is not that of the other"
+        if not _is_one_sided(known):
+            return "both are keys with the same values: it may be the other way"
     return None
 
 

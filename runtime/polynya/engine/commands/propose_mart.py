@@ -15,6 +15,7 @@ from polynya.engine.inventory import tables_of
 from polynya.engine.project_views import ProjectViews, embedded_view
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.check import refuse_unusable
+from polynya.lake.warehouse.tables import Tables
 from polynya.model.config.mart import DataMart
 from polynya.model.config.task import StorageTask
 from polynya.model.loader import LoadedProject
@@ -43,50 +44,67 @@ _KEPT_BYTES: Final = 1024 * 1024 * 1024
 _TIMES: Final = frozenset({DATE, TIMESTAMP, TIMESTAMP_NTZ})
 
 
-def proposed_references(
-    project: LoadedProject, tasks: Sequence[StorageTask]
-) -> tuple[list[TableProfile], list[JudgedReference]]:
-    """The tables of some tasks, and what is decided of each possible relationship.
+@dataclass(frozen=True, slots=True)
+class JudgedTables:
+    """Tables, and what is decided of each possible reference between them."""
+
+    tables: list[TableProfile]
+    references: list[JudgedReference]
+
+
+def judged_references(project: LoadedProject, tasks: Sequence[StorageTask]) -> JudgedTables:
+    """The tables of some tasks as they are now, and what may refer to what.
 
     A table that has no rows yet, or that only Spark can read, is judged by its names.
     """
     refuse_unusable(project.target, CATALOG)
     views = ProjectViews(project)
-    found: dict[str, EmbeddedView] = {}
-    tables: dict[str, TableProfile] = {}
-    for task in tasks:
-        for entry in tables_of(task, views.tables):
-            if entry.is_ledger:
-                continue
-            if entry.table is None:
-                nothing = "nothing was copied to it yet"
-                tables[entry.name] = TableProfile(entry.name, (), {}, unread=nothing)
-                continue
+    found: list[tuple[EmbeddedView, bool]] = []
+    unread: list[TableProfile] = []
+    nothing_yet = "nothing was copied to it yet"
+    try:
+        stored: Tables | None = views.tables
+    except NotEmbeddedError as error:
+        stored, nothing_yet = None, str(error)
+    for entry in (entry for task in tasks for entry in tables_of(task, stored)):
+        reason = nothing_yet
+        if entry.table is not None and not entry.is_ledger:
             try:
                 view = embedded_view(project, views, entry.name)
-                columns = view.columns or {}
+                if view.columns:
+                    found.append((view, entry.dataset.kept.history))
+                    continue
             except NotEmbeddedError as error:
-                tables[entry.name] = TableProfile(entry.name, (), {}, unread=str(error))
-                continue
-            found[entry.name] = view
-            tables[entry.name] = TableProfile(
-                entry.name,
-                tuple(view.keys),
-                {
-                    name: ColumnProfile(name, kind)
-                    for name, kind in columns.items()
-                    if column_problem(name) is None
-                },
-                history=entry.dataset.kept.history,
-            )
+                reason = str(error)
+        if not entry.is_ledger:
+            unread.append(TableProfile(entry.name, (), {}, unread=reason))
+    made = judged_tables(found)
+    return JudgedTables([*made.tables, *unread], made.references)
+
+
+def judged_tables(views: Sequence[tuple[EmbeddedView, bool]]) -> JudgedTables:
+    """The same for views; with each, whether its table keeps history."""
+    tables = {
+        view.name: TableProfile(
+            view.name,
+            tuple(view.keys),
+            {
+                name: ColumnProfile(name, kind)
+                for name, kind in (view.columns or {}).items()
+                if column_problem(name) is None
+            },
+            history=history,
+        )
+        for view, history in views
+    }
     references = candidates(list(tables.values()))
     values = _Values()
-    for name, view in found.items():
-        wanted = {one.columns for one in references if one.child == name}
-        wanted |= {one.keys for one in references if one.parent == name}
-        tables[name] = values.read(tables[name], view, wanted)
+    for view, _ in views:
+        wanted = {one.columns for one in references if one.child == view.name}
+        wanted |= {one.keys for one in references if one.parent == view.name}
+        tables[view.name] = values.read(tables[view.name], view, wanted)
     overlaps = dict(values.overlaps(references))
-    return list(tables.values()), judged(references, overlaps, tables)
+    return JudgedTables(list(tables.values()), judged(references, overlaps, tables))
 
 
 def mart_problems(project: LoadedProject, text: str) -> list[str]:
