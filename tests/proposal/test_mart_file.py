@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from polynya.model.config.mart import DataMart
+from polynya.model.config.mart import DataMart, TableDimension
 from polynya.model.loader import load_project
 from polynya.proposal.mart_file import MartProposal, proposed_mart
-from polynya.proposal.relationships import Confidence
+from polynya.proposal.relationships import Confidence, TableProfile
 from tests.derived import mart_shop, test_retail_star
 from tests.projects import PROJECT, write_project
-from tests.proposal.test_relationships import Rows, TableProfile, decided, numbered, table
+from tests.proposal.test_relationships import Rows, decided, numbered, table
 
 
 def proposed(*tables: tuple[TableProfile, Rows]) -> MartProposal:
@@ -38,7 +38,7 @@ def loaded(folder: Path, made: MartProposal, *tables: tuple[TableProfile, Rows])
 
 def shape(mart: DataMart) -> dict[str, list[str]]:
     """The names of facts with their roles, and of dimensions."""
-    found = {one.name: [] for one in mart.dimensions}
+    found: dict[str, list[str]] = {one.name: [] for one in mart.dimensions}
     for fact in mart.facts:
         found[fact.name] = [
             one if isinstance(one, str) else f"{one.dimension} as {one.as_ or one.dimension}"
@@ -123,8 +123,10 @@ def test_names_of_others_stay_names(tmp_path: Path) -> None:
     made = proposed(people, visits)
     mart = loaded(tmp_path, made, people, visits)
 
-    assert odd in mart.dimensions[0].columns
-    assert mart.dimensions[0].key == "people_key_2"
+    dimension = mart.dimensions[0]
+    assert isinstance(dimension, TableDimension)
+    assert odd in dimension.columns
+    assert dimension.key == "people_key_2"
     assert dict(mart.facts[0].measures)[odd] == "`no: ``x`` #\u202e {y}`"
     assert "\u202e" not in made.text
 

@@ -332,7 +332,9 @@ class _Mart:
 
     def _ways(self, child: str, parent: str) -> Iterator[tuple[_Link, ...]]:
         """Yield the ways from one table to another that visit no table twice."""
-        waiting = [(link,) for link in self.links if link.child == child and link.parent != child]
+        waiting: list[tuple[_Link, ...]] = [
+            (link,) for link in self.links if link.child == child and link.parent != child
+        ]
         while waiting:
             way = waiting.pop(0)
             if way[-1].parent == parent:

@@ -186,7 +186,7 @@ def _comparable(rows: pa.Table) -> pa.Table:
 
 
 def _is_whole(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_decimal(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
 def _has_values(rows: pa.Table) -> pa.ChunkedArray:
@@ -198,4 +198,5 @@ def _has_values(rows: pa.Table) -> pa.ChunkedArray:
 
 def _found(child: pa.Table, parent: pa.Table) -> int:
     """How many rows of one table are in the other."""
-    return child.join(parent, keys=child.column_names, join_type="left semi").num_rows
+    found: int = child.join(parent, keys=child.column_names, join_type="left semi").num_rows
+    return found

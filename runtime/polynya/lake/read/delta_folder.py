@@ -71,8 +71,8 @@ class DeltaFolder:
     def newest(self) -> FolderVersion:
         """The table as the newest commit has it.
 
-        Raises OperationError: the folder has no log, the log cannot be read, the table has a feature
-        that is not supported, or the library is missing. Raises what the store raises.
+        Raises OperationError: the folder has no log, the log cannot be read, the table has a
+        feature that is not supported, or the library is missing. Raises what the store raises.
         """
         files = self._log(self._checkpoint())
         listed = tuple((file.path, file.version) for file in files)
@@ -186,7 +186,7 @@ class DeltaFolder:
             path = self._path(one["path"])
             files.append(ObjectInfo(path, one["size_bytes"]))
             values[path] = one.get("partition") or {}
-        number = _digest(table.metadata().id) << _VERSION_BITS | table.version()
+        number = _digest(str(table.metadata().id)) << _VERSION_BITS | table.version()
         form = f"Delta version {table.version()}"
         files.sort(key=lambda file: file.path)
         return FolderVersion(number, tuple(files), columns, values, form)
