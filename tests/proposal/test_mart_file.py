@@ -139,7 +139,7 @@ def test_tables_alone_and_facts_without_keys_are_left_out(tmp_path: Path) -> Non
 
     assert shape(loaded(tmp_path, made, shops, visits, alone)) == {"shops": []}
     assert made.left_out == {
-        "shop.visits": "it would be a fact (refers to shop.shops; no table refers to it; "
+        "shop.visits": "it would be a fact (refers to shop.shops; referred to by no table; "
         "measures: cost), but has no keys",
         "shop.alone": "no relationship leads from it or to it",
     }

@@ -22,6 +22,7 @@ from polynya.model.types import (
     TIMESTAMP_NTZ,
     Decimal,
 )
+from polynya.observe.events import counted
 from polynya.proposal.relationships import (
     IDENTIFIERS,
     ColumnProfile,
@@ -94,7 +95,7 @@ def proposed_mart(
     facts, dimensions, left_out = mart.sorted_tables()
     lines = [
         "# yaml-language-server: $schema=../.polynya/schema/task.v1.json",
-        f"# Proposed from {len(tables)} tables: look at each line.",
+        f"# Proposed from {counted(len(tables), 'table')}: look at each line.",
         "apiVersion: polynya/v1",
         "kind: data_mart",
         f"name: {name}",
@@ -351,8 +352,8 @@ class _Mart:
 def _told(out: set[str], into: set[str], measures: Sequence[str], times: Sequence[str]) -> str:
     """What decides whether a table is a fact."""
     parts = [
-        f"refers to {', '.join(sorted(out))}" if out else "refers to no table",
-        f"{', '.join(sorted(into))} refer to it" if into else "no table refers to it",
+        f"refers to {', '.join(sorted(out)) or 'no table'}",
+        f"referred to by {', '.join(sorted(into)) or 'no table'}",
     ]
     parts += [f"times: {', '.join(times)}"] if times else []
     parts += [f"measures: {', '.join(measures)}"] if measures else []
