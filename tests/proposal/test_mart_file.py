@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from ruamel.yaml import YAML
@@ -242,3 +243,32 @@ def test_the_foreign_keys_of_a_retail_star_are_found_and_no_others(tmp_path: Pat
         ("inventory", "item", "strong"),
         ("inventory", "store", "strong"),
     }
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 100))]
+)
+def test_random_tables_become_a_mart_that_loads(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    views = random.sample(["a", "b", "calendar", "people", "a_key", "Item", "item_lines", "t"], 5)
+    odd = ["valid_from", "calendar_key", "date", "x`y", "no", "ordered_key", "ü#:", "at", "amount"]
+    tables = []
+    for view in views:
+        others = [one for one in views if random.randrange(2)]
+        foreign = [
+            f"{random.choice(['', '', 'ship_', 'parent_'])}{one}_{random.choice(['id', 'key'])}"
+            for one in others
+        ]
+        count = random.randrange(1, 3)
+        own = random.choice([["id"], [f"{view}_id"], [f"{view}_key"], foreign[:count] or ["id"]])
+        columns = list(dict.fromkeys([*own, *foreign]))
+        rows = [dict.fromkeys(columns, n) for n in range(1, random.randrange(2, 9))]
+        types = {
+            name: random.choice(["timestamp", "double", "string", "date"])
+            for name in random.sample(odd, 5)
+            if name not in columns
+        }
+        tables.append(table(view, " ".join(own), rows, **types))
+    made = proposed(*tables)
+    if made.dimensions:
+        assert loaded(tmp_path, made, *tables).name == "sales"

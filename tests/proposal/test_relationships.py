@@ -42,9 +42,9 @@ def decided(*tables: tuple[TableProfile, Rows], read: bool = True) -> list[Judge
 
 def overlap(one: Reference, rows: Mapping[str, Rows]) -> Overlap:
     """What the values of a reference tell."""
-    child = [tuple(row[name] for name in one.columns) for row in rows[one.child]]
+    child = [tuple(row.get(name) for name in one.columns) for row in rows[one.child]]
     with_value = [values for values in child if None not in values]
-    keys = {tuple(row[name] for name in one.keys) for row in rows[one.parent]}
+    keys = {tuple(row.get(name) for name in one.keys) for row in rows[one.parent]}
     return Overlap(
         len(keys & set(with_value)), len(set(with_value)), len(keys), len(with_value),
         len(child) - len(with_value),

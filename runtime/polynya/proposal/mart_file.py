@@ -115,7 +115,7 @@ def proposed_mart(
     lines += ["facts:"] if facts else []
     for table, reason in facts.items():
         lines += mart.fact(table, reason, list(dimensions))
-    lines += [f"# Left out: {one_line(table)}: {reason}" for table, reason in left_out.items()]
+    lines += [f"# Left out: {one_line(f'{table}: {reason}')}" for table, reason in left_out.items()]
     return MartProposal("".join(f"{line}\n" for line in lines), dimensions, facts, left_out)
 
 

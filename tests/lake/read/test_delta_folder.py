@@ -16,7 +16,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polynya.lake.read import delta_folder
@@ -310,6 +310,7 @@ def test_a_log_that_is_no_log_is_refused(tmp_path: Path, text: str) -> None:
     assert "polynya-delta" not in message
 
 
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4))
 def test_a_damaged_log_gives_rows_or_an_error_of_ours(
     tmp_path_factory: pytest.TempPathFactory, damage: list[tuple[int, int]]
