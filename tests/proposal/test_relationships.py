@@ -10,8 +10,8 @@ from polynya.proposal.relationships import (
     ColumnProfile,
     Confidence,
     JudgedReference,
+    KeyReference,
     Overlap,
-    Reference,
     TableProfile,
     candidates,
     judged,
@@ -40,7 +40,7 @@ def decided(*tables: tuple[TableProfile, Rows], read: bool = True) -> list[Judge
     return judged(references, overlaps, {profile.name: profile for profile, _ in tables})
 
 
-def overlap(one: Reference, rows: Mapping[str, Rows]) -> Overlap:
+def overlap(one: KeyReference, rows: Mapping[str, Rows]) -> Overlap:
     """What the values of a reference tell."""
     child = [tuple(row.get(name) for name in one.columns) for row in rows[one.child]]
     with_value = [values for values in child if None not in values]

@@ -100,7 +100,7 @@ class TableProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class KeyReference:
     """Columns of a table that may refer to the key of another, in the order of the key.
 
     `name` says what in the names speaks for it, "" for nothing; `exact`, that nothing else is
@@ -146,7 +146,7 @@ class Overlap:
 class JudgedReference:
     """A reference with what was decided, and the reasons in the order of their weight."""
 
-    reference: Reference
+    reference: KeyReference
     confidence: Confidence
     reasons: tuple[str, ...]
 
@@ -156,9 +156,9 @@ class JudgedReference:
         return self.confidence in {Confidence.STRONG, Confidence.LIKELY}
 
 
-def candidates(tables: Sequence[TableProfile]) -> list[Reference]:
+def candidates(tables: Sequence[TableProfile]) -> list[KeyReference]:
     """What may refer to what, by names and types; values have to be looked at."""
-    found: list[Reference] = []
+    found: list[KeyReference] = []
     for parent in tables:
         if not parent.keys:
             continue
@@ -170,7 +170,7 @@ def candidates(tables: Sequence[TableProfile]) -> list[Reference]:
     return found
 
 
-def _to_column(child: TableProfile, parent: TableProfile) -> Iterator[Reference]:
+def _to_column(child: TableProfile, parent: TableProfile) -> Iterator[KeyReference]:
     key = parent.columns.get(parent.keys[0])
     if key is None or not _may_refer(key.type):
         return
@@ -178,7 +178,7 @@ def _to_column(child: TableProfile, parent: TableProfile) -> Iterator[Reference]
         itself = child.name == parent.name and column.name == key.name
         if itself or not _may_refer(column.type) or _is_own_id(child, column.name):
             continue
-        one = Reference(child.name, (column.name,), parent.name, (key.name,))
+        one = KeyReference(child.name, (column.name,), parent.name, (key.name,))
         named = _named(one, child, parent)
         looks_like = _split(_words(column.name))[1]
         if not named.name and (looks_like not in IDENTIFIERS or child.name == parent.name):
@@ -190,21 +190,20 @@ def _to_column(child: TableProfile, parent: TableProfile) -> Iterator[Reference]
         yield named
 
 
-def _to_columns(child: TableProfile, parent: TableProfile) -> Reference | None:
+def _to_columns(child: TableProfile, parent: TableProfile) -> KeyReference | None:
     """A reference to a key of several columns: each has a column with its name, or none at all."""
     chosen: list[str] = []
-    parts: list[Reference] = []
+    parts: list[KeyReference] = []
     for key in parent.keys:
         target = parent.columns.get(key)
-        fits = [] if target is None else [
-            named
+        if target is None:
+            return None
+        named = (
+            _named(KeyReference(child.name, (column.name,), parent.name, (key,)), child, parent)
             for column in child.columns.values()
             if column.name not in chosen and not _differ(column.type, target.type)
-            for named in [
-                _named(Reference(child.name, (column.name,), parent.name, (key,)), child, parent)
-            ]
-            if named.exact and not named.role
-        ]  # fmt: skip
+        )
+        fits = [one for one in named if one.exact and not one.role]
         if not fits:
             return None
         best = max(fits, key=lambda one: one.rank)
@@ -212,7 +211,7 @@ def _to_columns(child: TableProfile, parent: TableProfile) -> Reference | None:
         parts.append(best)
     name = "; ".join(dict.fromkeys(part.name for part in parts))
     rank = min(part.rank for part in parts)
-    return Reference(
+    return KeyReference(
         child.name, tuple(chosen), parent.name, parent.keys, name=name, exact=True, rank=rank
     )
 
@@ -238,7 +237,7 @@ def _is_own_id(table: TableProfile, column: str) -> bool:
     )
 
 
-def _named(one: Reference, child: TableProfile, parent: TableProfile) -> Reference:
+def _named(one: KeyReference, child: TableProfile, parent: TableProfile) -> KeyReference:
     """The reference with what its names say."""
     (column,), (key,) = one.columns, one.keys
     found = [
@@ -260,12 +259,12 @@ def _readings(table: TableProfile, column: str) -> list[tuple[str, ...]]:
 
 
 def _graded(
-    one: Reference,
+    one: KeyReference,
     words: tuple[str, ...],
     key_words: tuple[str, ...],
     child: TableProfile,
     parent: TableProfile,
-) -> Iterator[Reference]:
+) -> Iterator[KeyReference]:
     """Yield what one reading of the two names says."""
     (column,), (key,) = one.columns, one.keys
     stem, tail = _split(words)
@@ -291,8 +290,8 @@ def _graded(
 
 
 def _after_table(
-    one: Reference, stem: tuple[str, ...], entity: tuple[str, ...], tail: str, *, exact: bool
-) -> Iterator[Reference]:
+    one: KeyReference, stem: tuple[str, ...], entity: tuple[str, ...], tail: str, *, exact: bool
+) -> Iterator[KeyReference]:
     """Yield what a column says that is called after the table, such as `customer_id`."""
     column, of = shown(one.columns[0]), shown(one.parent.rpartition(".")[2])
     if _same(stem, entity):
@@ -319,12 +318,12 @@ def _after_table(
 
 
 def judged(
-    references: Sequence[Reference],
-    overlaps: Mapping[Reference, Overlap],
+    references: Sequence[KeyReference],
+    overlaps: Mapping[KeyReference, Overlap],
     tables: Mapping[str, TableProfile],
 ) -> list[JudgedReference]:
     """What is decided of each, the surest first. A reference without an overlap was not read."""
-    best: dict[tuple[str, tuple[str, ...]], list[Reference]] = {}
+    best: dict[tuple[str, tuple[str, ...]], list[KeyReference]] = {}
     for one in references:
         if one.name and not one.types and not _is_refuted(overlaps.get(one)):
             as_good = best.setdefault((one.child, one.columns), [])
@@ -360,11 +359,11 @@ def _is_refuted(overlap: Overlap | None) -> bool:
 
 
 def _judged(
-    one: Reference,
-    overlaps: Mapping[Reference, Overlap],
+    one: KeyReference,
+    overlaps: Mapping[KeyReference, Overlap],
     tables: Mapping[str, TableProfile],
-    best: Sequence[Reference],
-    references: Sequence[Reference],
+    best: Sequence[KeyReference],
+    references: Sequence[KeyReference],
     *,
     by_chance: bool,
 ) -> JudgedReference:
@@ -387,7 +386,7 @@ def _judged(
 
 
 def _against(
-    one: Reference, overlap: Overlap | None, best: Sequence[Reference], *, by_chance: bool
+    one: KeyReference, overlap: Overlap | None, best: Sequence[KeyReference], *, by_chance: bool
 ) -> str | None:
     """Why a reference is rejected, None if it is not."""
     if one.types:
@@ -404,7 +403,7 @@ def _against(
 
 
 def _doubt(
-    one: Reference, known: Overlap | None, child: TableProfile, best: Sequence[Reference]
+    one: KeyReference, known: Overlap | None, child: TableProfile, best: Sequence[KeyReference]
 ) -> str | None:
     """Why a reference is weak whatever its name and values say, None if nothing makes it so."""
     if not one.name:
@@ -426,7 +425,9 @@ def _is_one_sided(overlap: Overlap | None) -> bool:
 
 
 def _is_bridge(
-    table: TableProfile, references: Sequence[Reference], overlaps: Mapping[Reference, Overlap]
+    table: TableProfile,
+    references: Sequence[KeyReference],
+    overlaps: Mapping[KeyReference, Overlap],
 ) -> bool:
     """Whether each column of the key of a table refers to another table."""
     refer = {
@@ -440,7 +441,7 @@ def _is_bridge(
 
 
 def _facts(
-    one: Reference, overlap: Overlap | None, child: TableProfile, parent: TableProfile
+    one: KeyReference, overlap: Overlap | None, child: TableProfile, parent: TableProfile
 ) -> Iterator[str]:
     """What is known of a reference besides its name."""
     if not one.types:

@@ -25,8 +25,8 @@ from polynya.model.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from polynya.proposal.relationships import (
     ColumnProfile,
     JudgedReference,
+    KeyReference,
     Overlap,
-    Reference,
     TableProfile,
     candidates,
     judged,
@@ -154,7 +154,9 @@ class _Values:
             columns_now[name] = replace(columns_now[name], first=bounds["min"], last=bounds["max"])
         return replace(table, columns=columns_now, rows=rows.num_rows)
 
-    def overlaps(self, references: Sequence[Reference]) -> Iterator[tuple[Reference, Overlap]]:
+    def overlaps(
+        self, references: Sequence[KeyReference]
+    ) -> Iterator[tuple[KeyReference, Overlap]]:
         """Yield what values tell of each reference whose tables were read."""
         for one in references:
             child = self.tables.get((one.child, one.columns))
