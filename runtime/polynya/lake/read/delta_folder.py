@@ -180,9 +180,13 @@ class DeltaFolder:
     def _version(self, table: DeltaTable) -> FolderVersion:
         self._refuse_features(table)
         columns = column_types(pa.schema(table.schema().to_arrow()))
-        added = pa.table(table.get_add_actions()).to_pylist()
+        added = pa.table(table.get_add_actions())
+        # Statistics of large tables would take most of the memory.
+        wanted = [
+            name for name in ("path", "size_bytes", "partition") if name in added.column_names
+        ]
         files, values = [], {}
-        for one in added:
+        for one in added.select(wanted).to_pylist():
             path = self._path(one["path"])
             files.append(ObjectInfo(path, one["size_bytes"]))
             values[path] = one.get("partition") or {}
