@@ -6,9 +6,10 @@ Which table is a fact follows from the direction of relationships, its times and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Final
 
 from polynya.model.names import folded, quote
@@ -23,6 +24,7 @@ from polynya.model.types import (
     Decimal,
 )
 from polynya.observe.events import counted
+from polynya.proposal.column_types import words
 from polynya.proposal.relationships import (
     IDENTIFIERS,
     ColumnProfile,
@@ -144,15 +146,18 @@ def _links(judged: Sequence[JudgedReference]) -> list[_Link]:
         table = reference.parent.rpartition(".")[2]
         base = f"{reference.role}_{table}" if reference.role else table
         base = base if _NAME.fullmatch(base) else table
-        name = _free(base, lambda text, child=reference.child: (child, text.lower()) in taken)
+        name = _free(base, partial(_is_used, taken, reference.child))
         taken.add((reference.child, name.lower()))
         links.append(_Link(name, one))
     return links
 
 
-def _free(base: str, is_taken: object) -> str:
+def _is_used(taken: set[tuple[str, str]], child: str, name: str) -> bool:
+    return (child, name.lower()) in taken
+
+
+def _free(base: str, is_taken: Callable[[str], bool]) -> str:
     """A name that is not taken: the base, or the base with a number."""
-    assert callable(is_taken)
     number, name = 1, base
     while is_taken(name):
         number += 1
@@ -166,7 +171,6 @@ class _Mart:
 
     tables: dict[str, TableProfile]
     links: list[_Link]
-    _names: dict[str, str] = field(default_factory=dict)
 
     def sorted_tables(self) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
         """Facts, dimensions, and tables that are neither, each with the reason."""
@@ -223,14 +227,14 @@ class _Mart:
             for column in table.columns.values()
             if (column.type in _NUMBERS or isinstance(column.type, Decimal))
             and column.name not in foreign
-            and _NO_MEASURE.isdisjoint(_words(column.name)[-1:])
+            and _NO_MEASURE.isdisjoint(words(column.name)[-1:])
         ]
 
     def _event_times(self, table: TableProfile) -> list[ColumnProfile]:
         return [
             column
             for column in table.columns.values()
-            if column.type in _TIMES and _BOOKKEEPING.isdisjoint(_words(column.name))
+            if column.type in _TIMES and _BOOKKEEPING.isdisjoint(words(column.name))
         ]
 
     def times(self, table: str) -> list[ColumnProfile]:
@@ -323,8 +327,7 @@ class _Mart:
 
     def _days(self, times: Sequence[ColumnProfile], taken: set[str]) -> Iterator[str]:
         for index, time in enumerate(times):
-            words = [word for word in _words(time.name) if word not in _TIME_WORDS]
-            base = "_".join(words)
+            base = "_".join(word for word in words(time.name) if word not in _TIME_WORDS)
             base = base if _NAME.fullmatch(base) else "day"
             role = _free(base, lambda text: folded(f"{text}_key") in taken)
             taken.add(folded(f"{role}_key"))
@@ -358,10 +361,6 @@ def _told(out: set[str], into: set[str], measures: Sequence[str], times: Sequenc
     parts += [f"times: {', '.join(times)}"] if times else []
     parts += [f"measures: {', '.join(measures)}"] if measures else []
     return "; ".join(parts)
-
-
-def _words(name: str) -> list[str]:
-    return re.findall(r"[a-z]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
 
 
 def _expression(column: str) -> str:
