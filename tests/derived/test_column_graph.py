@@ -401,3 +401,70 @@ def test_a_column_of_unknown_origin_is_in_the_schema_only(graph: ColumnGraph) ->
     facets = lost["outputs"][0]["facets"]
     assert facets["schema"]["fields"] == [{"name": "id"}]
     assert facets["columnLineage"]["fields"] == {}
+
+
+CRM = """\
+apiVersion: polynya/v1
+kind: storage
+name: crm
+schema: crm
+landing: {path: crm, format: json}
+datasets:
+  - name: people
+    path: people/*
+    keys: [id]
+    sequence_by: [seq]
+    timestamp: at
+    history: true
+    columns: {id: int, name: string, city: string}
+  - name: tracked
+    path: tracked/*
+    keys: [id]
+    sequence_by: [seq]
+    history: true
+    coalesce_unchanged: true
+    track_history_columns: [city]
+    columns: {id: int, name: string, city: string}
+"""
+VERSIONS = """\
+apiVersion: polynya/v1
+kind: transform
+name: versions
+from: [crm]
+datasets:
+  - name: moves
+    keys: [id, since]
+    history: true
+    sql: SELECT id, upper(city) AS city, hdr__from_timestamp AS since FROM people__history
+  - name: kept
+    keys: [id]
+    sql: SELECT id, max(name) AS name FROM tracked__history GROUP BY id
+"""
+STAR = """\
+apiVersion: polynya/v1
+kind: data_mart
+name: star
+from: [crm]
+dimensions:
+  - {name: person, type: 2, table: people, keys: [id], columns: [city]}
+"""
+
+
+def test_versions_come_from_the_columns_of_their_table_and_its_time(tmp_path: Path) -> None:
+    write_project(tmp_path, crm=CRM, versions=VERSIONS, star=STAR)
+    graph = project_graph(load_project(tmp_path), None)
+
+    assert graph.datasets["versions.moves"].reads == ("crm.people",)
+    assert inputs(graph, "versions.moves", "city") == {"crm.people.city": "TRANSFORMATION"}
+    assert inputs(graph, "versions.moves", "since") == {"crm/people/*.at": "TRANSFORMATION"}
+    assert inputs(graph, "versions.kept", None) == {
+        "crm.tracked.city": "FILTER",
+        "crm.tracked.id": "GROUP_BY",
+    }
+    person = graph.datasets["star.person"]
+    assert [column.origins.unknown for column in person.columns] == [()] * len(person.columns)
+    assert person.rows.unknown == ()
+    assert "crm.people.city" in inputs(graph, "star.person", "city")
+    assert "crm/people/*.at" in inputs(graph, "star.person", "valid_from")
+    reached = graph.downstream([("crm.people", "city")])
+    assert set(reached.datasets) == {"crm.people", "versions.moves", "star.person"}

@@ -123,6 +123,18 @@ def test_the_queries_are_what_a_person_would_write(tmp_path: Path) -> None:
     assert query_errors(project) == []
 
 
+def test_a_table_that_refers_to_itself_has_one_way_to_the_others(tmp_path: Path) -> None:
+    itself = "  - {name: agent, from: orders, to: orders, on: {parent_id: id}}\ndimensions:"
+    parent = "columns: [{name: parent_at, table: orders, column: ordered_at, via: [orders, agent]}]"
+    mart = MART.replace("dimensions:", itself, 1).replace(
+        "columns: [{name: ordered_at, table: orders}]", parent
+    )
+    task = mart_of(loaded(tmp_path, mart.replace("agent", "parent")))
+
+    assert "`parent`.`ordered_at` AS `parent_at`" in task.queries["fact_lines"].text
+    assert "`customer`.`id` = `orders`.`customer_id`" in task.queries["fact_lines"].text
+
+
 def test_facts_follow_dimensions_and_what_reads_the_mart_follows_both(tmp_path: Path) -> None:
     top = (
         "apiVersion: polynya/v1\nkind: transform\nname: top\nfrom: [sales]\n"

@@ -64,8 +64,10 @@ def test_an_unknown_table_of_a_query_is_named_with_what_there_is(tmp_path: Path)
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("{name: a}", "needs one of `iceberg` and `parquet`"),
-        ("{name: a, iceberg: b.c, parquet: d}", "needs one of `iceberg` and `parquet`"),
+        ("{name: a}", "needs one of `iceberg`, `parquet` and `delta`"),
+        ("{name: a, iceberg: b.c, parquet: d}", "needs one of `iceberg`, `parquet` and `delta`"),
+        ("{name: a, delta: b, parquet: d}", "needs one of `iceberg`, `parquet` and `delta`"),
+        ("{name: a, delta: 's3://bucket/a/../b'}", ".."),
         ("{name: a, iceberg: customers}", "iceberg"),
         ("{name: a, iceberg: a.b.c}", "iceberg"),
         ("{name: a, parquet: 'https://host/rates'}", "neither a local folder nor on S3"),

@@ -27,11 +27,12 @@ from polynya.derived.lineage import (
 from polynya.derived.schema import DerivedInput
 from polynya.derived.statement import parse as parse_statement
 from polynya.derived.tables import parsed_query
+from polynya.lake.fold.live_views import HEADER_TYPES, STABLE_HISTORY_COLUMNS
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedQuery
 from polynya.model.documents.yaml import NodePath
 from polynya.model.errors import ConfigErrors, PolynyaError
-from polynya.model.headers import FROM_TIMESTAMP, RESERVED_PREFIX
+from polynya.model.headers import FROM_TIMESTAMP, RESERVED_PREFIX, TO_TIMESTAMP
 from polynya.model.names import folded, shown
 from polynya.model.types import DataType, Void
 from polynya.transform.mapping import columns_read, element_column, flattened, mapped
@@ -62,6 +63,18 @@ class GraphColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryOrigins:
+    """The History view of a dataset: its name, and what it is made of besides the data columns.
+
+    `rows` is what decides which versions there are, besides the rows of the dataset.
+    """
+
+    name: str
+    headers: Mapping[str, ColumnOrigins]
+    rows: ColumnOrigins
+
+
+@dataclass(frozen=True, slots=True)
 class GraphDataset:
     """A dataset with its columns, and what decides its rows.
 
@@ -73,6 +86,7 @@ class GraphDataset:
         rows: what decides which rows there are.
         reads: the datasets that it is made of.
         known: how its columns are known.
+        history: its History view, which queries may read.
     """
 
     name: str
@@ -82,6 +96,7 @@ class GraphDataset:
     rows: ColumnOrigins = NOTHING
     reads: tuple[str, ...] = ()
     known: ColumnsKnown = "stored"
+    history: HistoryOrigins | None = None
 
     def find(self, name: str) -> GraphColumn | None:
         """The column of a name, as engines compare names."""
@@ -296,7 +311,17 @@ def storage_datasets(facts: ColumnFacts, source: str) -> tuple[GraphDataset, Gra
         )
         for column in names
     )
-    table = GraphDataset(name, "table", dataset.task, columns, rows, (source,), known)
+    history = None
+    if dataset.kept.history:
+        headers = {one: _not_made(dataset, one, source, rows) for one in STABLE_HISTORY_COLUMNS}
+        headers[TO_TIMESTAMP] = headers[FROM_TIMESTAMP]
+        kept = dataset.kept
+        tracked = kept.track_history_columns or [
+            one for one in names if one not in kept.track_history_except
+        ]
+        tracked = tracked if kept.coalesce_unchanged else ()
+        history = _history(dataset, headers, tracked)
+    table = GraphDataset(name, "table", dataset.task, columns, rows, (source,), known, history)
     used = {column for origins in (rows, *made.values()) for _, column in origins.inputs}
     used |= {column for one in columns for _, column in one.origins.inputs}
     # What only a rule names may not be there.
@@ -448,7 +473,24 @@ def derived_dataset(
         GraphColumn(column, types.get(folded(column)), origins)
         for column, origins in {**columns, **headers}.items()
     )
-    return GraphDataset(name, "transform", dataset.task, made, rows, reads, known)
+    history = None
+    if dataset.kept.history:
+        # A version begins with the step that finds other values in any column.
+        history = _history(dataset, dict.fromkeys(STABLE_HISTORY_COLUMNS, NOTHING), list(columns))
+    return GraphDataset(name, "transform", dataset.task, made, rows, reads, known, history)
+
+
+def _history(
+    dataset: ResolvedDataset, headers: Mapping[str, ColumnOrigins], tracked: Sequence[str]
+) -> HistoryOrigins:
+    """The History view of a dataset whose versions other values of some columns begin."""
+    relations = dataset.relations
+    rows = union(
+        origin_of(relations.current, one).through(LineageKind.FILTER)
+        for one in tracked
+        if not one.startswith(RESERVED_PREFIX)
+    )
+    return HistoryOrigins(f"{relations.schema}.{relations.history_view}", headers, rows)
 
 
 def _of_query(
@@ -459,6 +501,7 @@ def _of_query(
 ) -> tuple[dict[str, ColumnOrigins], ColumnOrigins, tuple[str, ...]]:
     """Origins of columns and rows, and the datasets that are read. Raises what the checks raise."""
     tables = {one.name: DerivedInput(one.name, one.types) for one in inputs.values() if one.columns}
+    histories: dict[str, GraphDataset] = {}
     if query.flow:
         # A flow does not see the columns that Polynya adds.
         seen = {
@@ -471,9 +514,44 @@ def _of_query(
         }  # fmt: skip
         statement = parse_statement(compile_flow(query.flow, seen, where).sql, seen, name)
     else:
-        statement = parse_statement(query.text, tables, query.file or name)
+        histories = {
+            one.history.name: one for one in inputs.values() if one.columns and one.history
+        }
+        of_history = {view: _history_input(view, one) for view, one in histories.items()}
+        statement = parse_statement(query.text, tables | of_history, query.file or name)
     found = lineage_of(statement)
-    return dict(found.columns), found.rows, tuple(statement.inputs)
+    columns = {one: _of_current(made, histories) for one, made in found.columns.items()}
+    rows = _of_current(found.rows, histories)
+    read = []
+    for one in statement.inputs:
+        if one in histories and (history := histories[one].history) is not None:
+            rows |= history.rows
+        read.append(histories[one].name if one in histories else one)
+    return columns, rows, tuple(dict.fromkeys(read))
+
+
+def _history_input(view: str, dataset: GraphDataset) -> DerivedInput:
+    data = {
+        name: kind for name, kind in dataset.types.items() if not name.startswith(RESERVED_PREFIX)
+    }
+    headers = {name: str(HEADER_TYPES[name]) for name in STABLE_HISTORY_COLUMNS}
+    return DerivedInput(view, data | headers)
+
+
+def _of_current(origins: ColumnOrigins, histories: Mapping[str, GraphDataset]) -> ColumnOrigins:
+    """The same with columns of Current and of sources in place of those of History views."""
+    made = ColumnOrigins(
+        {one: kinds for one, kinds in origins.inputs.items() if one[0] not in histories},
+        origins.unknown,
+    )
+    for (view, column), kinds in origins.inputs.items():
+        if view not in histories:
+            continue
+        dataset = histories[view]
+        header = dataset.history.headers.get(column) if dataset.history is not None else None
+        for kind in kinds:
+            made |= (origin_of(dataset.name, column) if header is None else header).through(kind)
+    return made
 
 
 def _named(query: DerivedQuery, inputs: Mapping[str, GraphDataset], name: str) -> tuple[str, ...]:

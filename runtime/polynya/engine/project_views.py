@@ -18,7 +18,7 @@ from polynya.engine.inventory import inventory, tables_of
 from polynya.engine.query_views import InputMissingError, view_sql
 from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.read.inspect import shape
-from polynya.lake.read.parquet_folder import folder_of
+from polynya.lake.read.registered_folders import folder_of
 from polynya.lake.spark.catalog import holds_views, python_catalog
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file

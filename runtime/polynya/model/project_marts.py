@@ -286,7 +286,12 @@ def _ways(links: Sequence[MartLink], child: str, parent: str) -> Iterator[tuple[
     leading = {parent}
     while more := {link.child for link in links if link.parent in leading} - leading:
         leading |= more
-    waiting: list[tuple[MartLink, ...]] = [(link,) for link in links if link.child == child]
+    # A table that refers to itself is left by another relationship only.
+    waiting: list[tuple[MartLink, ...]] = [
+        (link,)
+        for link in links
+        if link.child == child and link.parent in {parent, *(leading - {child})}
+    ]
     while waiting and count < _MOST_WAYS:
         way = waiting.pop(0)
         if way[-1].parent == parent:

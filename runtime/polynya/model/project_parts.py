@@ -9,7 +9,7 @@ from typing import Final
 
 from polynya.model.config.connection import Connection, ProjectFile
 from polynya.model.config.http_connection import HttpConnection
-from polynya.model.config.registered import RegisteredTask
+from polynya.model.config.registered import FOLDERS, RegisteredTask
 from polynya.model.config.stream_landing import (
     DirectTask,
     StreamingLanding,
@@ -214,13 +214,13 @@ def with_folders(task: RegisteredTask, directory: Path) -> tuple[RegisteredTask,
     """The task with absolute folders, or why one is not valid; they are relative to `directory`."""
     tables, problems = [], []
     for index, table in enumerate(task.tables):
-        path = ("tables", index, "parquet")
-        try:
-            if table.parquet is not None:
-                place = parse_location(table.parquet, directory, "parquet")
-                table = table.model_copy(update={"parquet": str(place)})  # noqa: PLW2901
-        except ConfigError as error:
-            problems.append(Problem(path, error))
+        for form in FOLDERS:
+            try:
+                if (folder := getattr(table, form)) is not None:
+                    place = parse_location(folder, directory, form)
+                    table = table.model_copy(update={form: str(place)})  # noqa: PLW2901
+            except ConfigError as error:
+                problems.append(Problem(("tables", index, form), error))
         tables.append(table)
     return task.model_copy(update={"tables": tuple(tables)}), problems
 

@@ -16,7 +16,8 @@ from pyiceberg.table import Table
 from pyiceberg.types import PrimitiveType, TimeType, UUIDType
 
 from polynya.formats.values.arrow_types import arrow_type, from_arrow
-from polynya.lake.read.parquet_folder import FolderVersion, ParquetFolder
+from polynya.lake.read.parquet_folder import FolderVersion
+from polynya.lake.read.registered_folders import TableFolder
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.types import DataType
 from polynya.observe.events import counted
@@ -28,9 +29,9 @@ from polynya.query.translate import NotEmbeddedError
 
 @dataclass
 class RegisteredFolder:
-    """A folder of Parquet files. Raises what `ParquetFolder` raises."""
+    """A folder of Parquet files, or of a Delta table. Raises what its `newest` raises."""
 
-    folder: ParquetFolder
+    folder: TableFolder
     #: Any column counts the rows.
     keys: Sequence[str] = ()
 
@@ -57,7 +58,7 @@ class RegisteredFolder:
     def summary(self) -> str:
         """What is there, for people."""
         files = counted(len(self._version.files), "file")
-        return f"{files} of Parquet, {counted(len(self.columns), 'column')}"
+        return f"{files} of {self._version.form}, {counted(len(self.columns), 'column')}"
 
     def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
         """Some columns of all rows. Raises NotEmbeddedError for more than the limits."""

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
@@ -216,6 +217,45 @@ def test_a_diamond_reads_a_registered_table_as_its_other_input_has(
     in_cents.follow()
     both.follow()
     assert both.current("id", "cents", "total") == [(1, 192, 206), (2, 330, 206)]
+
+
+@pytest.mark.slow
+def test_a_delta_table_is_followed_version_by_version_and_never_written(
+    lab: Lab, orders: Feed, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "delta")
+    write_deltalake(place, pa.table({"currency": ["CHF"], "rate": [95]}), partition_by=["currency"])
+    write_deltalake(place, pa.table({"currency": ["USD"], "rate": [110]}), mode="append")
+    others = Registered(lab, [{"name": "rates", "delta": place, "keys": ["currency"]}])
+    in_cents = Derived(lab, [orders, others], CONVERTED)
+    in_cents.follow()
+    assert in_cents.current("id", "cents") == [(1, 190), (2, 330)]
+    both = Derived(
+        lab,
+        [others, in_cents],
+        f"SELECT d.id, d.cents, s.total FROM {in_cents.name} d "
+        "CROSS JOIN (SELECT sum(rate) AS total FROM crm.rates) s",
+    )
+    both.follow()
+
+    DeltaTable(place).update(predicate="currency = 'CHF'", updates={"rate": "96"})
+    before = content(tmp_path / "delta")
+    both.follow()
+    assert both.current("id", "cents", "total") == [(1, 190, 205), (2, 330, 205)]
+    orders.copy(put(3, 3, currency="CHF", amount=1))
+    in_cents.follow()
+    both.follow()
+    assert in_cents.current("id", "cents") == [(1, 192), (2, 330), (3, 96)]
+    assert [row[2] for row in both.current("id", "cents", "total")] == [206, 206, 206]
+    assert content(tmp_path / "delta") == before
+
+    steps = in_cents.steps()
+    DeltaTable(place).optimize.compact()
+    in_cents.follow()
+    assert in_cents.steps() == steps
+    DeltaTable(place).delete("currency = 'USD'")
+    in_cents.follow()
+    assert in_cents.current("id", "cents") == [(1, 192), (3, 96)]
 
 
 def test_spark_and_the_embedded_engine_answer_the_same(lab: Lab, rates: Path) -> None:

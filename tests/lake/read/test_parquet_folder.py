@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polynya.lake.read.parquet_folder import ParquetFolder, folder_of
+from polynya.lake.read.parquet_folder import ParquetFolder
+from polynya.lake.read.registered_folders import folder_of
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.registered import RegisteredDataset, RegisteredName, RegisteredTable
 from polynya.model.errors import OperationError
@@ -168,7 +169,7 @@ def test_a_folder_in_s3_is_read_with_the_rights_to_list_and_read(tmp_path: Path)
         table = RegisteredTable(name="rates", parquet="s3://partner/rates")
         dataset = RegisteredDataset("crm", RegisteredName("crm", "rates"), table)
         folder = folder_of(dataset, AwsAccess(region=REGION, endpoint=endpoint))
-        assert folder is not None
+        assert isinstance(folder, ParquetFolder)
 
         assert rows(folder) == [
             {"day": "2026-01-01", "id": 1}, {"day": "2026-01-02", "id": 2}

@@ -16,7 +16,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
@@ -25,7 +24,6 @@ import pyarrow as pa
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.records.columnar import column_types, exact_batches, opened_parquet
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.model.config.aws import AwsAccess
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.error_catalogue.registered import (
     REGISTERED_CHANGED,
@@ -33,11 +31,10 @@ from polynya.model.error_catalogue.registered import (
     REGISTERED_UNREADABLE,
 )
 from polynya.model.errors import OperationError
-from polynya.model.names import folded, parse_location, shown
+from polynya.model.names import folded, shown
 from polynya.model.promotion import storage_type, widen
 from polynya.model.types import STRING, DataType
 from polynya.store.object_store import ObjectInfo, ObjectStore
-from polynya.store.places import source_at
 
 #: Rows that are read at a time.
 _BATCH_ROWS: Final = 65_536
@@ -51,19 +48,59 @@ UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, UnreadableFileError
 
 @dataclass(frozen=True, slots=True)
 class FolderVersion:
-    """The files of a folder at one moment, and the columns of their rows.
+    """The files of a table at one moment, and the columns of their rows.
 
-    `number` is from 0 to 2^63 - 1.
+    `number` is from 0 to 2^63 - 1. `form` is what holds the rows, for people.
     """
 
     number: int
     files: tuple[ObjectInfo, ...]
     columns: Mapping[str, DataType]
+    #: Values of columns by the path of the file whose rows have them. None: those of its folders.
+    values: Mapping[str, Mapping[str, object]] | None = None
+    form: str = "Parquet"
 
     @property
     def schema(self) -> pa.Schema:
         """The columns in Arrow."""
         return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in self.columns.items()])
+
+    def rows_of(self, store: ObjectStore, file: ObjectInfo) -> Iterator[pa.RecordBatch]:
+        """The rows of one of the files in the columns of the table; what it lacks is NULL.
+
+        Raises FileReplacedError for another file than that of this version, at its end at the
+        latest, and one of UNREADABLE.
+        """
+        given = _folders(file.path) if self.values is None else self.values[file.path]
+        schema = self.schema
+        try:
+            with store.open(file.path) as opened:
+                for batch in exact_batches(opened, _BATCH_ROWS):
+                    batch.validate(full=True)
+                    yield pa.RecordBatch.from_arrays(
+                        [self._column(batch, field, given) for field in schema], schema=schema
+                    )
+        except UNREADABLE as error:
+            # A file that is written in place may be torn.
+            if not _is_there(store, file):
+                raise FileReplacedError(file.path) from error
+            raise
+        if not _is_there(store, file):
+            raise FileReplacedError(file.path)
+
+    def _column(
+        self, batch: pa.RecordBatch, wanted: pa.Field, given: Mapping[str, object]
+    ) -> pa.Array:
+        place = batch.schema.get_field_index(wanted.name)
+        # What a log says of a file counts more than a column in it, the name of a folder less.
+        if place < 0 or (self.values is not None and wanted.name in given):
+            value = given.get(wanted.name)
+            kind = pa.string() if isinstance(value, str) else wanted.type
+            return pa.repeat(pa.scalar(value, kind), batch.num_rows).cast(wanted.type)
+        column = batch.column(place)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return column.cast(wanted.type)
 
 
 class FileReplacedError(Exception):
@@ -94,11 +131,20 @@ class ParquetFolder:
             self._newest = FolderVersion(number, files, self._columns(files))
         return self._newest
 
+    def at(self, number: int) -> FolderVersion | None:
+        """A version that can be read: the newest, since files of others may be gone."""
+        newest = self._newest
+        return newest if newest is not None and newest.number == number else None
+
+    def shows_same_rows(self, before: int, now: int) -> bool:
+        """Whether two versions surely have the same rows and columns."""
+        return before == now
+
     def batches(self, version: FolderVersion) -> Iterator[pa.RecordBatch]:
         """The rows of a version. Raises OperationError."""
         for file in version.files:
             try:
-                yield from rows_of(self.store, file, version.columns)
+                yield from version.rows_of(self.store, file)
             except FileReplacedError as error:
                 raise REGISTERED_CHANGED(where=self._name, table=self._name) from error
             except UNREADABLE as error:
@@ -119,7 +165,7 @@ class ParquetFolder:
         for file in self.store.list():
             parts = file.path.split("/")
             if "_delta_log" in parts:
-                raise self._unreadable("the folder holds a Delta table")
+                raise self._unreadable("the folder holds a Delta table: name it by `delta`")
             if parts[-1].endswith(".metadata.json"):
                 raise self._unreadable("the folder holds an Iceberg table")
             if all(part and part[0] not in "_." for part in parts):
@@ -162,55 +208,12 @@ class ParquetFolder:
         return dict.fromkeys(_folders(file.path), STRING) | own
 
 
-def folder_of(dataset: RegisteredDataset, access: AwsAccess) -> ParquetFolder | None:
-    """The folder of a registered table; None for one of the catalog."""
-    if dataset.table.parquet is None:
-        return None
-    place = parse_location(dataset.table.parquet, Path.cwd(), dataset.relations.current)
-    return ParquetFolder(source_at(place, access), dataset)
-
-
-def rows_of(
-    store: ObjectStore, file: ObjectInfo, columns: Mapping[str, DataType]
-) -> Iterator[pa.RecordBatch]:
-    """The rows of one file in the columns of its table; those that it lacks are NULL.
-
-    Raises FileReplacedError for another file than the listed one, at its end at the latest, and one
-    of UNREADABLE.
-    """
-    schema = pa.schema([pa.field(name, arrow_type(kind)) for name, kind in columns.items()])
-    folders = _folders(file.path)
-    try:
-        with store.open(file.path) as opened:
-            for batch in exact_batches(opened, _BATCH_ROWS):
-                batch.validate(full=True)
-                yield pa.RecordBatch.from_arrays(
-                    [_column(batch, field, folders) for field in schema], schema=schema
-                )
-    except UNREADABLE as error:
-        # A file that is written in place may be torn.
-        if not _is_there(store, file):
-            raise FileReplacedError(file.path) from error
-        raise
-    if not _is_there(store, file):
-        raise FileReplacedError(file.path)
-
-
-def _column(batch: pa.RecordBatch, wanted: pa.Field, folders: Mapping[str, str | None]) -> pa.Array:
-    place = batch.schema.get_field_index(wanted.name)
-    if place < 0:
-        value = pa.scalar(folders.get(wanted.name), pa.string())
-        return pa.repeat(value, batch.num_rows).cast(wanted.type)
-    column = batch.column(place)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return column.cast(wanted.type)
-
-
 def _is_there(store: ObjectStore, file: ObjectInfo) -> bool:
-    """Whether a file is still the listed one."""
+    """Whether a file is still the listed one. One without a version was named and not listed."""
     now = next(iter(store.beginning(file.path)), None)
-    return now is not None and (now.path, now.version) == (file.path, file.version)
+    if now is None or now.path != file.path:
+        return False
+    return not file.version or now.version == file.version
 
 
 def _folders(path: str) -> dict[str, str | None]:

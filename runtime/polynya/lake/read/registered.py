@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -16,10 +16,8 @@ from polynya.lake.read.parquet_folder import (
     UNREADABLE,
     FileReplacedError,
     FolderVersion,
-    ParquetFolder,
-    folder_of,
-    rows_of,
 )
+from polynya.lake.read.registered_folders import TableFolder, folder_of
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
 from polynya.lake.spark.session import CATALOG
 from polynya.lake.spark.tasks import rows_of_tasks
@@ -33,7 +31,6 @@ from polynya.model.error_catalogue.registered import (
 )
 from polynya.model.errors import PolynyaError
 from polynya.model.names import literal, quote, quote_path, shown
-from polynya.model.types import DataType
 from polynya.store.object_store import ObjectInfo, ObjectStore
 
 #: Bytes of files that one task reads, at least.
@@ -149,11 +146,10 @@ class RegisteredIceberg(RegisteredReader):
 
 @dataclass(slots=True)
 class RegisteredParquet(RegisteredReader):
-    """A folder of Parquet files. Only the newest version can be read: old files may be gone."""
+    """A folder of Parquet files, with or without the log of a Delta table."""
 
     spark: SparkSession
-    folder: ParquetFolder
-    _newest: FolderVersion | None = None
+    folder: TableFolder
 
     @property
     def dataset(self) -> RegisteredDataset:  # type: ignore[override]
@@ -162,26 +158,24 @@ class RegisteredParquet(RegisteredReader):
 
     @override
     def newest(self) -> int:
-        self._newest = self.folder.newest()
-        return self._newest.number
+        return self.folder.newest().number
 
     @override
     def holds(self, version: int) -> bool:
-        return self._newest is not None and self._newest.number == version
+        return self.folder.at(version) is not None
 
     @override
     def shows_same_rows(self, before: int, now: int) -> bool:
-        return before == now
+        return self.folder.shows_same_rows(before, now)
 
     @override
     def rows(self, version: int) -> DataFrame:
-        newest = self._newest
-        assert newest is not None, "`newest` lists the files"
-        assert newest.number == version, "only the newest can be read"
-        tasks = _tasks(newest.files, self.spark.sparkContext.defaultParallelism)
+        found = self.folder.at(version)
+        assert found is not None, "`holds` is asked first"
+        tasks = _tasks(found.files, self.spark.sparkContext.defaultParallelism)
         name = self.dataset.relations.current
-        make = _FilesOfTasks(name, self.folder.store, tasks, dict(newest.columns))
-        return rows_of_tasks(self.spark, len(tasks), make, newest.schema)
+        make = _FilesOfTasks(name, self.folder.store, tasks, replace(found, files=()))
+        return rows_of_tasks(self.spark, len(tasks), make, found.schema)
 
 
 def _tasks(files: Sequence[ObjectInfo], cores: int) -> list[list[ObjectInfo]]:
@@ -205,12 +199,12 @@ class _FilesOfTasks:
     table: str
     store: ObjectStore
     tasks: list[list[ObjectInfo]]
-    columns: dict[str, DataType]
+    version: FolderVersion
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         for file in self.tasks[number]:
             try:
-                yield from rows_of(self.store, file, self.columns)
+                yield from self.version.rows_of(self.store, file)
             except FileReplacedError:
                 raise RuntimeError(f"{_MARK}changed {self.table} {file.path}{_MARK}") from None
             except (*UNREADABLE, PolynyaError) as error:

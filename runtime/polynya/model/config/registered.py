@@ -14,11 +14,13 @@ from polynya.model.config.fields import Column, Frozen, Name
 CatalogTable: TypeAlias = Annotated[
     str, StringConstraints(max_length=512, pattern=r"^[^.\x00-\x1f\x7f]+\.[^.\x00-\x1f\x7f]+$")
 ]
-_SOURCES: Final = ("iceberg", "parquet")
+#: Forms that name a folder.
+FOLDERS: Final = ("parquet", "delta")
+_SOURCES: Final = ("iceberg", *FOLDERS)
 
 
 class RegisteredTable(Frozen):
-    """One table that others write, in exactly one of the forms `iceberg` and `parquet`."""
+    """One table that others write, in exactly one of the forms `iceberg`, `parquet`, `delta`."""
 
     name: Name = Field(description="Name of the table in queries, after `schema` of the task.")
     iceberg: CatalogTable | None = Field(
@@ -33,6 +35,13 @@ class RegisteredTable(Frozen):
         "to the project or absolute. All files below it belong to the table, except those whose "
         "name, or a folder of theirs, begins with `_` or `.`.",
     )
+    delta: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=1024,
+        description="A folder that holds a Delta table, named as for `parquet`. Needs the extra "
+        "`polynya[delta]`.",
+    )
     keys: tuple[Column, ...] = Field(
         default=(),
         description="Columns that together tell the rows apart. Each step that reads a new version "
@@ -46,16 +55,21 @@ class RegisteredTable(Frozen):
                 "polynya_value",
                 "{message}",
                 {
-                    "message": "a registered table needs one of `iceberg` and `parquet`",
+                    "message": "a registered table needs one of `iceberg`, `parquet` and `delta`",
                     "fix": "write one of them",
                 },
             )
         return self
 
     @property
+    def folder(self) -> str | None:
+        """The folder of `parquet` or `delta`."""
+        return self.parquet or self.delta
+
+    @property
     def source(self) -> str:
         """The table or the folder, for messages."""
-        return self.iceberg or self.parquet or ""
+        return self.iceberg or self.folder or ""
 
 
 class RegisteredTask(Frozen):

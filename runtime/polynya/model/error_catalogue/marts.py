@@ -93,3 +93,16 @@ MART_EXPRESSION_REFUSED: Final = ErrorEntry(
     page="Expressions of a data mart are Spark's, over the columns of one table. The functions "
     "that Polynya adds for mapped columns do not exist there.",
 )
+MART_NOT_PROPOSED: Final = ErrorEntry(
+    ConfigError,
+    "POLYNYA-TRF-110",
+    title="no data mart can be proposed for these tables",
+    message="none of {count} tables refers to a key of another, as far as names, types and values "
+    "tell",
+    state="nothing was written",
+    fix="`polynya mart propose --all` shows what was looked at; run the project first if its "
+    "tables are empty, or write the mart by hand",
+    page="A relationship is proposed where a column has the name of a key or of its table, a type "
+    "that compares with it, and values that the key has. Columns without such a name are `weak` at "
+    "best: the ids of two tables are often the same numbers.",
+)

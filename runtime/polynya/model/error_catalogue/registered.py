@@ -30,8 +30,8 @@ REGISTERED_MISSING: Final = ErrorEntry(
     fix="check the name or the folder in the task of kind `registered`, and the rights of this "
     "process to read it",
     page="The catalog of the target has no Iceberg table of this name, or the folder holds no "
-    "Parquet file. A view is not a table. The step is tried again with growing pauses, so a table "
-    "that appears later needs no action.",
+    "Parquet file or no log of Delta. A view is not a table. The step is tried again with growing "
+    "pauses, so a table that appears later needs no action.",
 )
 REGISTERED_UNREADABLE: Final = ErrorEntry(
     OperationError,
@@ -43,7 +43,8 @@ REGISTERED_UNREADABLE: Final = ErrorEntry(
     page="A file of the folder is not a whole Parquet file, two files have types for a column that "
     "no common type holds, two columns have one name, or a value does not fit a type of a table, "
     "such as a time finer than a microsecond. A folder that holds a Delta or an Iceberg table is "
-    "refused, because its files include rows that were deleted.",
+    "refused by `parquet`, because its files include rows that were deleted. The log of a Delta "
+    "table is not whole, or it names a file that is not below its folder.",
 )
 REGISTERED_KEYS_WRONG: Final = ErrorEntry(
     OperationError,
@@ -66,4 +67,28 @@ REGISTERED_CHANGED: Final = ErrorEntry(
     page="A step reads the files that it has listed. If one is overwritten or removed meanwhile, "
     "the result would belong to no version of the table, so the step ends without a commit. "
     "Writers that add files under new names, and remove old ones later, cause no such error.",
+)
+DELTA_FEATURE_REFUSED: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-125",
+    title="a Delta table has a feature that Polynya does not read",
+    message="the Delta table {table} has the feature {feature}, so its files alone do not give its "
+    "rows",
+    state=_KEPT,
+    fix="let its owner remove the feature, for example `ALTER TABLE … SET TBLPROPERTIES "
+    "('delta.enableDeletionVectors' = false)` and `REORG TABLE … APPLY (PURGE)`, or register "
+    "Iceberg metadata that the owner writes (UniForm)",
+    page="The protocol of a Delta table lists features that a reader has to know. Read are tables "
+    "without features or with `timestampNtz` and `vacuumProtocolCheck`, and with `deletionVectors` "
+    "while no file has one. Column mapping, deletion vectors, widened types, checkpoints of "
+    "version 2, variants and commits by a catalog are refused.",
+)
+DELTA_READER_MISSING: Final = ErrorEntry(
+    OperationError,
+    "POLYNYA-TRF-126",
+    title="the library that reads the log of Delta tables is not installed",
+    message="the Delta table {table} needs the package `deltalake`",
+    state=_KEPT,
+    fix="`pip install 'polynya[delta]'`",
+    page="It is an extra, since it takes 130 MB and only registered Delta tables need it.",
 )
