@@ -27,6 +27,7 @@ from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.coordination.store import STORE_ERRORS, DocumentStore, StoredDocument
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand, UnitCommandType
+from polynya.engine.policy import ApplyMode
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.dataset import ReloadMode
 from polynya.model.error_catalogue.cluster import CLUSTER_OBJECT_CONTENDED, UNIT_REQUEST_PENDING
@@ -423,8 +424,10 @@ class UnitRequests:
 
 def _pending_request(request: UnitRequest) -> PendingRequest | None:
     """The command of a request; None for one that only another version can execute."""
-    mode = request.mode or UnitCommand("reload").mode
-    if request.kind not in get_args(UnitCommandType) or mode not in get_args(ReloadMode):
+    default = UnitCommand("reload")
+    mode, apply = request.mode or default.mode, request.apply or default.apply
+    known = request.kind in get_args(UnitCommandType) and apply in get_args(ApplyMode)
+    if not known or mode not in get_args(ReloadMode):
         return None
     command = UnitCommand(
         cast("UnitCommandType", request.kind),
@@ -433,6 +436,7 @@ def _pending_request(request: UnitRequest) -> PendingRequest | None:
         request.files,
         request.as_of,
         request.accept_incomplete,
+        cast("ApplyMode", apply),
     )
     return PendingRequest(request.nonce, command, request.by, request.since, request.reason)
 
