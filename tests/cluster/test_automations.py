@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import pytest
 
 from polynya.automation.commands import ActionEnd
 from polynya.automation.state import AutomationStore
+from polynya.cli.main import main
 from polynya.cluster.automations import AutomationPlace, ClusterAutomations
 from polynya.model.loader import load_project
 from polynya.observe.events import Event
@@ -231,3 +233,23 @@ def test_a_broken_automation_is_told_and_stops_nothing(tmp_path: Path) -> None:
 
     assert here.runs() == ["success"]
     assert "automation.failed" in [event.type for event in here.told]
+
+
+def test_what_a_cluster_does_not_carry_out_is_a_warning_of_validate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actions = "actions: [{run: [users], apply: never}, {export: a.tar.gz}, {validate: true}]\n"
+    here = Cluster(tmp_path, "triggers: [{after: [users]}]\n" + actions)
+    told = ["validate", "-p", str(here.folder), "--json"]
+    assert main(told) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["warnings"] == []
+
+    project = here.folder / "polynya.yml"
+    project.write_text(f"{project.read_text()}cluster: main\n")
+    assert main(told) == 0
+    warnings = json.loads(capsys.readouterr().out.splitlines()[-1])["warnings"]
+    assert [one.split(": in the cluster main, ")[1] for one in warnings] == [
+        "trigger 1 starts nothing, because tasks of a cluster have no end",
+        "action 1 is skipped: agents copy all the time",
+        "action 2 fails: the action cannot run in an agent: the archive would end with the node",
+    ]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,10 +19,13 @@ from typing import BinaryIO, Final, Protocol
 
 from polynya.model.config.automation import (
     Action,
+    Automation,
     ExportAction,
     MaintainAction,
+    OverdueTrigger,
     ReloadAction,
     RunAction,
+    TaskTrigger,
     ValidateAction,
     VerifyAction,
 )
@@ -85,6 +88,20 @@ def refused(action: Action, surroundings: Surroundings) -> ActionEnd | None:
         return None
     error = ACTION_NOT_IN_AGENT(reason=reason)
     return ActionEnd(success=False, code=error.code, message=error.message)
+
+
+def idle_in_cluster(settings: Automation) -> Iterator[str]:
+    """What an automation has and a cluster does not carry out, in words."""
+    for number, trigger in enumerate(settings.triggers, 1):
+        if isinstance(trigger, TaskTrigger | OverdueTrigger):
+            yield f"trigger {number} starts nothing, because tasks of a cluster have no end"
+    for number, action in enumerate(settings.actions, 1):
+        end = refused(action, Surroundings.CLUSTER)
+        why = skipped_why(action, Surroundings.CLUSTER)
+        if end is not None:
+            yield f"action {number} fails: {end.message}"
+        elif why is not None:
+            yield f"action {number} is skipped: {why}"
 
 
 class Commands(Protocol):
