@@ -239,7 +239,7 @@ def test_what_a_cluster_does_not_carry_out_is_a_warning_of_validate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     actions = "actions: [{run: [users], apply: never}, {export: a.tar.gz}, {validate: true}]\n"
-    here = Cluster(tmp_path, "triggers: [{after: [users]}]\n" + actions)
+    here = Cluster(tmp_path, "triggers: [{overdue: users, longer_than: 1h}]\n" + actions)
     told = ["validate", "-p", str(here.folder), "--json"]
     assert main(told) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["warnings"] == []
