@@ -268,8 +268,7 @@ def maintain(
     Args:
         datasets: names or globs of datasets, with or without their schema. Default: all.
         dry_run: only show what would be done, what not and why; needs no Java.
-        action: take this action even if it does not pay; may be given several times; not in a
-            cluster.
+        action: take this action even if it does not pay; may be given several times.
         reason: in a cluster, reason to show to other operators.
         wait: in a cluster, wait until it is done; exit code 1 when it fails.
         where: the cluster.
@@ -290,9 +289,7 @@ def maintain(
             _explain(context, entry)
         return ExitCode.OK
     if where.coordination or os.environ.get("POLYNYA_COORDINATION"):
-        if action:
-            raise WRONG_USAGE("`--action` takes a table from its owner: stop the cluster first")
-        return _ask_owners(context, locate(context, where), entries, reason, wait=wait)
+        return _ask_owners(context, locate(context, where), entries, action, reason, wait=wait)
     return _run(context, entries, action) if entries else ExitCode.OK
 
 
@@ -300,6 +297,7 @@ def _ask_owners(
     context: CommandContext,
     location: ClusterLocation,
     entries: Sequence[ProjectTable],
+    actions: tuple[ActionName, ...],
     reason: str,
     *,
     wait: bool,
@@ -308,7 +306,7 @@ def _ask_owners(
     from polynya.cluster.coordination.documents import UnitRequest
 
     now = SystemClock().now()
-    request = UnitRequest(kind="maintain", by=operator(), reason=reason, since=now)
+    request = UnitRequest(kind="maintain", actions=actions, by=operator(), reason=reason, since=now)
     asked: dict[tuple[str, str], tuple[str, UnitRequest]] = {}
     for entry in entries:
         # A task that finds its tables has one unit, which maintains all of them.

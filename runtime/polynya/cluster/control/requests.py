@@ -30,6 +30,7 @@ from polynya.engine.commands.unit_command import UnitCommand, UnitCommandType
 from polynya.engine.policy import ApplyMode
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.dataset import ReloadMode
+from polynya.model.config.maintenance import ACTIONS, ActionName
 from polynya.model.error_catalogue.cluster import CLUSTER_OBJECT_CONTENDED, UNIT_REQUEST_PENDING
 from polynya.model.errors import ConflictError, OperationError, PolynyaError
 from polynya.model.names import parse_location
@@ -426,8 +427,8 @@ def _pending_request(request: UnitRequest) -> PendingRequest | None:
     """The command of a request; None for one that only another version can execute."""
     default = UnitCommand("reload")
     mode, apply = request.mode or default.mode, request.apply or default.apply
-    known = request.kind in get_args(UnitCommandType) and apply in get_args(ApplyMode)
-    if not known or mode not in get_args(ReloadMode):
+    known = request.kind in get_args(UnitCommandType) and mode in get_args(ReloadMode)
+    if not known or apply not in get_args(ApplyMode) or set(request.actions) - set(ACTIONS):
         return None
     command = UnitCommand(
         cast("UnitCommandType", request.kind),
@@ -437,6 +438,7 @@ def _pending_request(request: UnitRequest) -> PendingRequest | None:
         request.as_of,
         request.accept_incomplete,
         cast("ApplyMode", apply),
+        cast("tuple[ActionName, ...]", request.actions),
     )
     return PendingRequest(request.nonce, command, request.by, request.since, request.reason)
 

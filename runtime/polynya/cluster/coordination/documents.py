@@ -226,7 +226,7 @@ class UnitRequest(Document):
         kind: a `UnitCommandType`; what a version does not know it leaves to others.
         dataset: one of a unit that finds several, None for all of them.
         mode, files, as_of, accept_incomplete: of a reload.
-        apply: of a `run`.
+        apply: of a `run`. actions: of `maintain`, which takes them even if they do not pay.
     """
 
     kind: Name
@@ -236,6 +236,7 @@ class UnitRequest(Document):
     as_of: datetime | None = None
     accept_incomplete: bool = False
     apply: Name | None = None
+    actions: tuple[Name, ...] = ()
     by: Text
     reason: Text = ""
     since: datetime

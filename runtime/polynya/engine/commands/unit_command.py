@@ -18,6 +18,7 @@ from polynya.engine.runner import run_once, units
 from polynya.formats.registry import format_of
 from polynya.model.config.dataset import ReloadMode, ResolvedDataset
 from polynya.model.config.derived import DerivedTask
+from polynya.model.config.maintenance import ActionName
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
@@ -35,7 +36,7 @@ UnitCommandType: TypeAlias = Literal[
 class UnitCommand:
     """What to do. `dataset` is one dataset of a unit that discovers several; None: all of them.
 
-    `apply` belongs to `run`. The other fields are those of `ReloadRequest`.
+    `apply` belongs to `run`, `actions` to `maintain`, the other fields to `ReloadRequest`.
     """
 
     kind: UnitCommandType
@@ -45,6 +46,7 @@ class UnitCommand:
     as_of: datetime | None = None
     accept_incomplete: bool = False
     apply: ApplyMode = "policy"
+    actions: tuple[ActionName, ...] = ()
 
 
 def execute(context: EngineContext, task: Task, unit: str, command: UnitCommand) -> str | None:
@@ -64,7 +66,7 @@ def execute(context: EngineContext, task: Task, unit: str, command: UnitCommand)
         lacks = f"no dataset `{command.dataset}`" if command.dataset else "no dataset yet"
         raise UNIT_REQUEST_REFUSED(where=unit, why=f"it has {lacks}")
     if command.kind == "maintain":
-        return _maintained(context, datasets)
+        return _maintained(context, datasets, command.actions)
     if command.kind == "recreate":
         recreate(context, task, datasets, whole_task=command.dataset is None)
         return f"{_names_of(datasets)}: emptied, {_source_of(task)} is reread"
@@ -90,11 +92,13 @@ def _unheard(_name: str, _task: str, _error: PolynyaError | None) -> None:
     """A round that nobody waits for."""
 
 
-def _maintained(context: EngineContext, datasets: Sequence[ResolvedDataset]) -> str | None:
+def _maintained(
+    context: EngineContext, datasets: Sequence[ResolvedDataset], actions: Sequence[ActionName]
+) -> str | None:
     taken = [
         f"{dataset.relations.current}: {one.outcome.action}: {one.outcome.why}"
         for dataset in datasets
-        for one in maintain(context, dataset, ())
+        for one in maintain(context, dataset, actions)
     ]
     if context.stop.is_set():
         return None
