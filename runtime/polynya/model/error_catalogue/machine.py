@@ -278,7 +278,7 @@ SPANS_NOT_TAKEN = ErrorEntry(
     state="the command works; spans are lost while this lasts",
     fix="check the collector at OTEL_EXPORTER_OTLP_ENDPOINT; `--debug` logs what it answers",
     page="Spans are sent every five seconds. A batch that the collector does not take within ten "
-    "seconds is lost, and the work goes on.",
+    "seconds is lost, and the work continues.",
 )
 RESULT_UNPRINTABLE = ErrorEntry(
     ConfigError,
