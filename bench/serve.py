@@ -17,7 +17,7 @@ import socket
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import quantiles
@@ -39,7 +39,7 @@ from polynya.store.clock import SystemClock
 
 DATASETS, TASKS, CLIENTS = 5_000, 50, 200
 SECONDS = 60 * float(os.environ.get("POLYNYA_BENCH_MINUTES", "1"))
-_PATHS = (
+PATHS = (
     "/api/v1/datasets?limit=50",
     "/api/v1/datasets?limit=50&sort=pending&health=warning",
     "/api/v1/datasets/shop.t{n}",
@@ -47,14 +47,14 @@ _PATHS = (
     "/api/v1/tasks",
 )
 #: What 200 browsers show; each asks for a page, or a part of one, every five seconds.
-_PAGES = (
+PAGES = (
     "/console",
     "/console/datasets?sort=pending&health=warning",
     "/console/datasets/shop.t{n}",
     "/console/tasks",
     "/console/tasks/task{t}",
 )
-_PAUSES: dict[tuple[str, ...], float] = {_PATHS: 1.0, _PAGES: 5.0}
+_PAUSES: dict[tuple[str, ...], float] = {PATHS: 1.0, PAGES: 5.0}
 _STATUS = DatasetStatus(
     dataset="shop.t0",
     suspended=None,
@@ -96,7 +96,7 @@ def main() -> None:
         server.start()
         listening.close()
         try:
-            for title, paths in (("the API", _PATHS), ("pages of the console", _PAGES)):
+            for title, paths in (("the API", PATHS), ("pages of the console", PAGES)):
                 _measure(title, url, paths, server.pid)
         finally:
             server.terminate()
@@ -105,24 +105,24 @@ def main() -> None:
 
 
 def _measure(title: str, url: str, paths: tuple[str, ...], process: int | None) -> None:
-    asyncio.run(_ask(url, paths, 5.0))
-    resident, used = [_resident(process)], _processor_seconds(process)
-    answers: dict[str, list[_Took]] = defaultdict(list)
+    ask(url, paths, 5.0)
+    memory, used = [resident(process)], processor_seconds(process)
+    answers: dict[str, list[Took]] = defaultdict(list)
     for seconds in _parts(SECONDS):
-        for path, took in asyncio.run(_ask(url, paths, seconds)).items():
+        for path, took in ask(url, paths, seconds).items():
             answers[path] += took
-        resident.append(_resident(process))
-    used = _processor_seconds(process) - used
+        memory.append(resident(process))
+    used = processor_seconds(process) - used
     print(f"{title}, {CLIENTS} clients, a request every {_PAUSES[paths]:g} s of each")
     for path, found in answers.items():
         print(f"  {path}: {_line(found)}")
     every = list(itertools.chain(*answers.values()))
     print(f"  all: {_line(every)}")
     print(f"  {used * 1000 / len(every):.2f} ms of processor time for an answer")
-    print(f"  memory after 5 s and each minute: {', '.join(f'{one:.0f}' for one in resident)} MB")
+    print(f"  memory after 5 s and each minute: {', '.join(f'{one:.0f}' for one in memory)} MB")
 
 
-class _Took(NamedTuple):
+class Took(NamedTuple):
     """Milliseconds of an answer."""
 
     server: float
@@ -137,12 +137,20 @@ def _parts(seconds: float) -> Iterator[float]:
 
 
 def _serve(folder: Path, listening: socket.socket) -> None:
-    tasks = [f"task{number}" for number in range(TASKS)]
     (folder / "polynya.yml").write_text(
         "apiVersion: polynya/v1\nkind: project\nname: bench\n"
         "targets:\n  local: {landing: ./landing, warehouse: ./warehouse}\n"
     )
     (folder / "tasks").mkdir()
+    serve_in(folder, listening)
+
+
+def serve_in(folder: Path, listening: socket.socket, looks: bool = False) -> None:  # noqa: FBT001, FBT002 - the target of a process
+    """Serve a project until the process ends, with the datasets of the bench added to its own.
+
+    With `looks` the server looks at the tables of the project, too, as it does at others.
+    """
+    tasks = [f"task{number}" for number in range(TASKS)]
     for task in tasks:
         (folder / "tasks" / f"{task}.yml").write_text(
             f"apiVersion: polynya/v1\nkind: storage\nname: {task}\nschema: {task}\n"
@@ -150,7 +158,7 @@ def _serve(folder: Path, listening: socket.socket) -> None:
             "datasets:\n  - {name: t, keys: [id], sequence_by: [at]}\n"
         )
     state = ServerState(folder, None, SystemClock())
-    state.__dict__["overview"] = _FilledOverview(state, tasks)
+    state.__dict__["overview"] = _FilledOverview(state, tasks, looks=looks)
     app = app_of(state)
     guard(app, AccessSettings())
     state.overview.start()
@@ -158,10 +166,11 @@ def _serve(folder: Path, listening: socket.socket) -> None:
 
 
 class _FilledOverview(OverviewKeeper):
-    """An overview whose looks find the same each time."""
+    """An overview whose looks find the same each time, and the tables of the project."""
 
-    def __init__(self, state: ServerState, tasks: list[str]) -> None:
+    def __init__(self, state: ServerState, tasks: list[str], *, looks: bool) -> None:
         super().__init__(state.project, state.clock)
+        self._looks = looks
         late = HealthPart("apply", HealthWord.WARNING, "copies wait for the apply: 10 files")
         names = [f"shop.t{number}" for number in range(DATASETS)]
         found = {
@@ -181,13 +190,31 @@ class _FilledOverview(OverviewKeeper):
 
     @override
     def look(self) -> None:
-        self._newest = Overview(self._at.now(), self._project, self._found)
+        own: Mapping[str, DatasetOverview] = {}
+        if self._looks:
+            super().look()
+            own = self._newest.datasets
+        self._newest = Overview(self._at.now(), self._project, {**self._found, **own})
 
 
-async def _ask(url: str, paths: tuple[str, ...], seconds: float) -> dict[str, list[_Took]]:
-    """How long each answer took, by path."""
-    times: dict[str, list[_Took]] = defaultdict(list)
-    limits = httpx.Limits(max_connections=CLIENTS)
+def ask(
+    url: str,
+    paths: tuple[str, ...],
+    seconds: float,
+    *,
+    clients: int = CLIENTS,
+    pause: float | None = None,
+) -> dict[str, list[Took]]:
+    """How long each answer took, by path; a client pauses for `pause` seconds after an answer."""
+    waits = _PAUSES[paths] if pause is None else pause
+    return asyncio.run(_ask(url, paths, seconds, clients, waits))
+
+
+async def _ask(
+    url: str, paths: tuple[str, ...], seconds: float, clients: int, pause: float
+) -> dict[str, list[Took]]:
+    times: dict[str, list[Took]] = defaultdict(list)
+    limits = httpx.Limits(max_connections=clients)
     transport = httpx.AsyncHTTPTransport(limits=limits, retries=20)
     async with httpx.AsyncClient(base_url=url, transport=transport, timeout=60) as client:
         while True:
@@ -198,8 +225,8 @@ async def _ask(url: str, paths: tuple[str, ...], seconds: float) -> dict[str, li
                 await asyncio.sleep(0.1)
         ends = time.monotonic() + seconds
 
-        async def ask(number: int) -> None:
-            await asyncio.sleep(number / CLIENTS * _PAUSES[paths])
+        async def one(number: int) -> None:
+            await asyncio.sleep(number / clients * pause)
             for turn in itertools.count(number):
                 if time.monotonic() >= ends:
                     return
@@ -208,28 +235,28 @@ async def _ask(url: str, paths: tuple[str, ...], seconds: float) -> dict[str, li
                 answer = await client.get(path.format(n=turn % DATASETS, t=turn % TASKS))
                 answer.raise_for_status()
                 _, _, server = answer.headers["server-timing"].partition("dur=")
-                times[path].append(_Took(float(server), (time.perf_counter() - began) * 1000))
-                await asyncio.sleep(_PAUSES[paths])
+                times[path].append(Took(float(server), (time.perf_counter() - began) * 1000))
+                await asyncio.sleep(pause)
 
-        await asyncio.gather(*(ask(number) for number in range(CLIENTS)))
+        await asyncio.gather(*(one(number) for number in range(clients)))
     return times
 
 
-def _line(found: list[_Took]) -> str:
+def _line(found: list[Took]) -> str:
     parts = []
-    for name, times in zip(_Took._fields, zip(*found, strict=True), strict=True):
+    for name, times in zip(Took._fields, zip(*found, strict=True), strict=True):
         cuts = quantiles(times, n=100)
         parts.append(f"{name} p50 {cuts[49]:.1f}, p95 {cuts[94]:.1f}, p99 {cuts[98]:.1f} ms")
     return f"{len(found)} answers, {'; '.join(parts)}"
 
 
-def _resident(process: int | None) -> float:
+def resident(process: int | None) -> float:
     """The memory of a process in MB."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def _processor_seconds(process: int | None) -> float:
+def processor_seconds(process: int | None) -> float:
     """The processor time of a process, of both kinds."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -18,7 +18,7 @@ from typing import Any, Final
 from examples.servers.postgresql import PostgresServer
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-_PASSWORD: Final = "POLYNYA_BENCH_PASSWORD"  # noqa: S105 - the name of a variable
+PASSWORD: Final = "POLYNYA_BENCH_PASSWORD"  # noqa: S105 - the name of a variable
 _FILES: Final = {
     "polynya.yml": (
         "apiVersion: polynya/v1\nkind: project\nname: bench\n"
@@ -26,7 +26,7 @@ _FILES: Final = {
     ),
     "connections/source.yml": (
         "type: postgresql\nhost: 127.0.0.1\nport: PORT\ndatabase: NAME\nuser: USER\n"
-        f"password: {{env: {_PASSWORD}}}\ntls: {{mode: disable}}\n"
+        f"password: {{env: {PASSWORD}}}\ntls: {{mode: disable}}\n"
     ),
     "tasks/source_db.yml": (
         "apiVersion: polynya/v1\nkind: landing\nname: source_db\nconnection: source\n"
@@ -115,7 +115,7 @@ class Source:
         """A command of Polynya; it is ended after the block."""
         output = self.folder / f"{time.monotonic_ns()}.jsonl"
         command = [sys.executable, "-m", "polynya", *verb, "--project", str(self.folder), "--json"]
-        variables = {**os.environ, _PASSWORD: self.server.password}
+        variables = {**os.environ, PASSWORD: self.server.password}
         with output.open("wb") as sink:
             process = subprocess.Popen(
                 command, cwd=ROOT, env=variables, stdout=sink, stderr=subprocess.STDOUT

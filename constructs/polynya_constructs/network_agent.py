@@ -8,7 +8,6 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -21,11 +20,11 @@ from polynya_constructs.cluster.instance_types import (
     architecture_of,
     check_instance_types,
 )
-from polynya_constructs.cluster.scaling import NAMESPACE, ONE_MINUTE
 from polynya_constructs.coordination import COORDINATION_PREFIX
 from polynya_constructs.grants import allow, allow_objects
 from polynya_constructs.launches import LaunchedNodes, allow_launches
 from polynya_constructs.nodes.template import NodeTemplate, acknowledge_group_findings
+from polynya_constructs.sign_of_life import sign_of_life_alarm
 
 _ON_GROUPS: Final = (
     "autoscaling:CreateOrUpdateTags",
@@ -179,25 +178,14 @@ class NetworkAgent(Construct):
 
     def alarm(self, cluster: str, topic: sns.ITopic | None = None) -> cloudwatch.Alarm:
         """Alarm when it has not reached a cluster for five minutes, or says nothing at all."""
-        metric = cloudwatch.Metric(
-            namespace=NAMESPACE,
-            metric_name="NetworkAgentConnected",
-            dimensions_map={"Cluster": cluster},
-            statistic="Minimum",
-            period=ONE_MINUTE,
-        )
-        alarm = metric.create_alarm(
+        return sign_of_life_alarm(
             self,
             f"Disconnected-{cluster}",
-            alarm_name=f"{cluster}-network-agent",
-            alarm_description=f"Polynya {cluster}: the network agent is Disconnected: nobody can "
+            metric="NetworkAgentConnected",
+            dimensions={"Cluster": cluster},
+            statistic="Minimum",
+            name=f"{cluster}-network-agent",
+            description=f"Polynya {cluster}: the network agent is Disconnected: nobody can "
             "stop, start, roll or scale the cluster. Look at its log, and at its instance.",
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            threshold=1,
-            evaluation_periods=5,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            topic=topic,
         )
-        if topic:
-            alarm.add_alarm_action(actions.SnsAction(topic))
-            alarm.add_ok_action(actions.SnsAction(topic))
-        return alarm

@@ -8,7 +8,6 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_elasticloadbalancingv2 as elb
 from aws_cdk import aws_sns as sns
@@ -16,9 +15,9 @@ from constructs import Construct, IConstruct
 
 from polynya_constructs.cluster.cluster import CLUSTER_TAG
 from polynya_constructs.cluster.instance_types import architecture_of, check_instance_types
-from polynya_constructs.cluster.scaling import NAMESPACE, ONE_MINUTE
 from polynya_constructs.nodes.boot import KEEP_ALIVE_SECONDS, ServedProject
 from polynya_constructs.nodes.template import NodeTemplate, acknowledge_group_findings
+from polynya_constructs.sign_of_life import sign_of_life_alarm
 
 SERVER_TAG: Final = "polynya:server"
 PORT_TAG: Final = "polynya:server-port"
@@ -246,25 +245,14 @@ def server_alarm(
         name: of the server in its metric.
         topic: who is told; default: nobody.
     """
-    metric = cloudwatch.Metric(
-        namespace=NAMESPACE,
-        metric_name="ServerAnswers",
-        dimensions_map={"Server": name},
-        statistic="Maximum",
-        period=ONE_MINUTE,
-    )
-    alarm = metric.create_alarm(
+    return sign_of_life_alarm(
         scope,
         id_,
-        alarm_name=f"{name}-answers",
-        alarm_description=f"Polynya {name}: the server does not answer. Read its log, streams "
+        metric="ServerAnswers",
+        dimensions={"Server": name},
+        statistic="Maximum",
+        name=f"{name}-answers",
+        description=f"Polynya {name}: the server does not answer. Read its log, streams "
         "INSTANCE/server and INSTANCE/boot; before the first `polynya config push` that is right.",
-        comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-        threshold=1,
-        evaluation_periods=5,
-        treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+        topic=topic,
     )
-    if topic:
-        alarm.add_alarm_action(actions.SnsAction(topic))
-        alarm.add_ok_action(actions.SnsAction(topic))
-    return alarm

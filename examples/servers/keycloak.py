@@ -20,42 +20,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
-from xml.sax.saxutils import quoteattr
 
-from polynya.lake.spark import jars
+from examples.servers.maven import Artifact, downloaded
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.java import find_java
 
 VERSION: Final = "26.4.0"
-_SHA256: Final = "1b6a11a2726ac8a8dc9c91d5fafe989a75ce4f1622d7f7b45c21d5bc16629c0a"
+_PACKED: Final = Artifact(
+    organisation="org.keycloak",
+    name="keycloak-quarkus-dist",
+    version=VERSION,
+    packing="zip",
+    sha256="1b6a11a2726ac8a8dc9c91d5fafe989a75ce4f1622d7f7b45c21d5bc16629c0a",
+)
 REALM: Final = "polynya"
 _START_SECONDS: Final = 240
-_SETTINGS: Final = """\
-<ivysettings>
-  <settings defaultResolver="files"/>
-  <resolvers><ibiblio name="files" m2compatible="true" usepoms="false"{root}/></resolvers>
-</ivysettings>
-"""
-_WANTED: Final = f"""\
-<ivy-module version="2.0"><info organisation="polynya" module="keycloak"/>
-<dependencies>
-  <dependency org="org.keycloak" name="keycloak-quarkus-dist" rev="{VERSION}" transitive="false"
-              conf="default->default">
-    <artifact name="keycloak-quarkus-dist" type="zip" ext="zip"/>
-  </dependency>
-</dependencies></ivy-module>
-"""
-
-
-class KeycloakUnavailableError(Exception):
-    """The programs of the server cannot be had; the text is the reason."""
 
 
 class KeycloakServer:
     """The server as a process of this user, on loopback, with its data in a folder."""
 
     def __init__(self, folder: Path, realm: Mapping[str, Any]) -> None:
-        """Copy its programs, and write the realm. Raises KeycloakUnavailableError."""
+        """Copy its programs, and write the realm. Raises UnavailableError."""
         self._home = folder.absolute() / "keycloak"
         # It writes to its own folder when it starts.
         shutil.copytree(keycloak_programs(), self._home)
@@ -106,7 +92,7 @@ class KeycloakServer:
 def keycloak_server(realm: Mapping[str, Any]) -> Iterator[KeycloakServer]:
     """A server that runs, with a realm as Keycloak imports it; it ends with the block.
 
-    Raises KeycloakUnavailableError, TimeoutError.
+    Raises UnavailableError, TimeoutError.
     """
     with tempfile.TemporaryDirectory(prefix="polynya-keycloak-") as scratch:
         server = KeycloakServer(Path(scratch), realm)
@@ -118,7 +104,7 @@ def keycloak_server(realm: Mapping[str, Any]) -> Iterator[KeycloakServer]:
 
 
 def keycloak_programs() -> Path:
-    """Those of the artifact, fetched when missing. Raises KeycloakUnavailableError."""
+    """Those of the artifact, fetched when missing. Raises UnavailableError."""
     folder = cache_root() / "test-parts" / f"keycloak-{VERSION}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -128,25 +114,7 @@ def keycloak_programs() -> Path:
 
 
 def _fetch(scratch: Path) -> Path:
-    mirror = os.environ.get("POLYNYA_MAVEN_REPOSITORY", "").strip()
-    root = f" root={quoteattr(mirror.rstrip('/') + '/')}" if mirror else ""
-    (scratch / "ivysettings.xml").write_text(_SETTINGS.format(root=root), encoding="utf-8")
-    (scratch / "ivy.xml").write_text(_WANTED, encoding="utf-8")
-    ivy = next(jars.spark_jars_directory().glob("ivy-*.jar"))
-    done = subprocess.run(
-        [
-            str(find_java().executable), "-jar", str(ivy), "-types", "zip", "-confs", "default",
-            "-settings", str(scratch / "ivysettings.xml"), "-ivy", str(scratch / "ivy.xml"),
-            "-cache", str(scratch / "ivy"),
-        ],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    packed = next((scratch / "ivy").rglob(f"keycloak-quarkus-dist-{VERSION}.zip"), None)
-    if done.returncode != 0 or packed is None:
-        raise KeycloakUnavailableError(f"Keycloak cannot be had: {done.stdout[-500:]}")
-    if jars.sha256_of(packed) != _SHA256:
-        raise KeycloakUnavailableError(f"{packed.name} is not the artifact whose digest is known")
-    with zipfile.ZipFile(packed) as archive:
+    with zipfile.ZipFile(downloaded(_PACKED, scratch)) as archive:
         archive.extractall(scratch)
     return scratch / f"keycloak-{VERSION}"
 

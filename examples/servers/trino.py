@@ -22,34 +22,23 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
-from xml.sax.saxutils import quoteattr
 
+from examples.servers.maven import Artifact, UnavailableError, downloaded
 from polynya.lake.spark import jars
 from polynya.lake.spark.cache import cache_root
-from polynya.lake.spark.java import find_java
 
 VERSION: Final = "476"
-_SHA256: Final = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
+_PACKED: Final = Artifact(
+    organisation="io.trino",
+    name="trino-server",
+    version=VERSION,
+    packing="tar.gz",
+    sha256="cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f",
+)
 _JAVA: Final = Path(__file__).resolve().parents[2] / "requirements" / "trino-jdk.txt"
 #: Iceberg's connector, and one whose views need no storage.
 _PLUGINS: Final = ("iceberg", "memory")
 _START_SECONDS: Final = 600
-#: Without the POM: it would bring those of everything that Trino is built from.
-_SETTINGS: Final = """\
-<ivysettings>
-  <settings defaultResolver="files"/>
-  <resolvers><ibiblio name="files" m2compatible="true" usepoms="false"{root}/></resolvers>
-</ivysettings>
-"""
-_WANTED: Final = f"""\
-<ivy-module version="2.0"><info organisation="polynya" module="trino"/>
-<dependencies>
-  <dependency org="io.trino" name="trino-server" rev="{VERSION}" transitive="false"
-              conf="default->default">
-    <artifact name="trino-server" type="tar.gz" ext="tar.gz"/>
-  </dependency>
-</dependencies></ivy-module>
-"""
 #: Catalogs are made by statements, so that one server serves the projects of many tests.
 _PROPERTIES: Final = """\
 coordinator=true
@@ -59,10 +48,6 @@ discovery.uri=http://127.0.0.1:{port}
 catalog.management=dynamic
 catalog.store=memory
 """
-
-
-class UnavailableError(Exception):
-    """The programs of the server cannot be had; the text is the reason."""
 
 
 class StatementError(Exception):
@@ -232,9 +217,7 @@ def _fetch(scratch: Path) -> Path:
     """A folder with the server's programs, its two connectors and its Java."""
     home = scratch / "home"
     _with_java(home / "java")
-    packed = _downloaded(scratch)
-    if jars.sha256_of(packed) != _SHA256:
-        raise UnavailableError(f"{packed.name} is not the artifact whose digest is known")
+    packed = downloaded(_PACKED, scratch)
     # All of it: jars of a plugin are hard links to those of others. `tar` takes a third of the time
     # of Python's module.
     subprocess.run(["tar", "-xzf", str(packed), "-C", str(scratch)], check=True)
@@ -248,27 +231,6 @@ def _fetch(scratch: Path) -> Path:
     [driver] = [path for path in map(Path, jars.jar_paths()) if path.name.startswith("sqlite-jdbc")]
     shutil.copy(driver, home / "plugin" / "iceberg")
     return home
-
-
-def _downloaded(scratch: Path) -> Path:
-    """The packed server. Raises UnavailableError."""
-    mirror = os.environ.get("POLYNYA_MAVEN_REPOSITORY", "").strip()
-    root = f" root={quoteattr(mirror.rstrip('/') + '/')}" if mirror else ""
-    (scratch / "ivysettings.xml").write_text(_SETTINGS.format(root=root), encoding="utf-8")
-    (scratch / "ivy.xml").write_text(_WANTED, encoding="utf-8")
-    ivy = next(jars.spark_jars_directory().glob("ivy-*.jar"))
-    done = subprocess.run(
-        [
-            str(find_java().executable), "-jar", str(ivy), "-types", "tar.gz", "-confs", "default",
-            "-settings", str(scratch / "ivysettings.xml"), "-ivy", str(scratch / "ivy.xml"),
-            "-cache", str(scratch / "ivy"),
-        ],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    found = next((scratch / "ivy").rglob(f"trino-server-{VERSION}.tar.gz"), None)
-    if done.returncode != 0 or found is None:
-        raise UnavailableError(f"Trino cannot be had: {done.stdout[-500:]}")
-    return found
 
 
 def _with_java(folder: Path) -> None:

@@ -288,6 +288,13 @@ def test_a_task_is_recreated_and_reloaded_by_the_nodes_that_have_it(
     assert read_cluster(LocalObjectStore(place), "main").requests == {}
 
 
+def test_a_run_of_a_task_is_asked_of_each_node_that_has_a_part_of_it(place: Path) -> None:
+    assert main(["task", "run", "sales", "--apply", "always"]) == 0
+
+    found = read_cluster(LocalObjectStore(place), "main").requests
+    assert {(one.kind, one.apply) for one in (found[X], found[Y])} == {("run", "always")}
+
+
 def test_a_request_in_a_frozen_cluster_waits_and_says_so(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import pytest
 
 from polynya.automation.commands import ActionEnd
 from polynya.automation.state import AutomationStore
+from polynya.cli.main import main
 from polynya.cluster.automations import AutomationPlace, ClusterAutomations
 from polynya.model.loader import load_project
 from polynya.observe.events import Event
@@ -163,16 +165,23 @@ def test_an_agent_that_drains_begins_no_run(tmp_path: Path) -> None:
     [
         (
             "./agreed",
-            ["skipped", "skipped", "success", "failure", "skipped"],
-            ["reload users --mode compare_and_apply_with_deleted_rows --wait"],
+            ["success", "skipped", "success", "success", "failure", "skipped"],
+            [
+                "task run users --apply always --wait",
+                "maintain --wait",
+                "reload users --mode compare_and_apply_with_deleted_rows --wait",
+            ],
         ),
-        (None, ["skipped", "skipped", "failure", "skipped", "skipped"], []),
+        (None, ["skipped", "skipped", "skipped", "failure", "skipped", "skipped"], []),
     ],
 )
 def test_actions_take_no_table_from_its_owner(
     tmp_path: Path, coordination: str | None, steps: list[str], lines: list[str]
 ) -> None:
-    actions = "{run: [users]}, {maintain: []}, {reload: users}, {export: a.tar.gz}, {verify: all}"
+    actions = (
+        "{run: [users], apply: always}, {run: [users], apply: never}, {maintain: []}, "
+        "{reload: users}, {export: a.tar.gz}, {verify: all}"
+    )
     here = Cluster(tmp_path, f"{HOURLY}actions: [{actions}]\n")
     node = here.node(coordination=coordination)
     node.put({"state": "running", "sharing": None})
@@ -182,7 +191,7 @@ def test_actions_take_no_table_from_its_owner(
 
     (run,) = here.store.runs("checks")
     assert [step.state for step in run.steps] == steps
-    assert run.steps[0].message == "agents do this all the time"
+    assert "all the time" in run.steps[1].message
     assert run.code == "POLYNYA-AUT-015"
     assert here.commands.lines == lines
 
@@ -224,3 +233,23 @@ def test_a_broken_automation_is_told_and_stops_nothing(tmp_path: Path) -> None:
 
     assert here.runs() == ["success"]
     assert "automation.failed" in [event.type for event in here.told]
+
+
+def test_what_a_cluster_does_not_carry_out_is_a_warning_of_validate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    actions = "actions: [{run: [users], apply: never}, {export: a.tar.gz}, {validate: true}]\n"
+    here = Cluster(tmp_path, "triggers: [{overdue: users, longer_than: 1h}]\n" + actions)
+    told = ["validate", "-p", str(here.folder), "--json"]
+    assert main(told) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["warnings"] == []
+
+    project = here.folder / "polynya.yml"
+    project.write_text(f"{project.read_text()}cluster: main\n")
+    assert main(told) == 0
+    warnings = json.loads(capsys.readouterr().out.splitlines()[-1])["warnings"]
+    assert [one.split(": in the cluster main, ")[1] for one in warnings] == [
+        "trigger 1 starts nothing, because tasks of a cluster have no end",
+        "action 1 is skipped: agents copy all the time",
+        "action 2 fails: the action cannot run in an agent: the archive would end with the node",
+    ]

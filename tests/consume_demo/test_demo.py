@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from examples.servers import mariadb
+from examples.servers.maven import UnavailableError
 from examples.servers.snowflake import environment
-from examples.servers.trino import UnavailableError, programs
+from examples.servers.trino import programs
 from tests.absent import absent
 from tests.consume_demo import __main__ as demo
 from tests.query.engines.engines import duckdb_engine

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from examples.servers.trino import TrinoServer, UnavailableError, trino_server
+from examples.servers.maven import UnavailableError
+from examples.servers.trino import TrinoServer, trino_server
 from tests.absent import absent
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polynya.model.errors import DependencyError
-from polynya.observe import maintenance, notifications
+from polynya.observe import maintenance, notifications, otlp
 from polynya.observe.events import Event, Level
 
 ROUTE = "oncall.urgent.mail"
@@ -41,6 +41,12 @@ OF_NOTIFICATIONS: list[tuple[Event, Level, str, dict[str, Any]]] = [
         Level.WARNING,
         f"n1: what was told cannot be kept: {_SAID}",
         {"subject": "n1", **_ERROR},
+    ),
+    (
+        otlp.SpansNotExported(subject="spans", error=REFUSED),
+        Level.WARNING,
+        f"spans: {_SAID}",
+        {"subject": "spans", **_ERROR},
     ),
     (
         maintenance.LatencyFailed(subject="shop", error=REFUSED),

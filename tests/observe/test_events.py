@@ -25,6 +25,7 @@ from polynya.observe import (
     events,
     maintenance,
     notifications,
+    otlp,
     streams,
 )
 from polynya.observe.events import Event, Level
@@ -217,7 +218,8 @@ def test_no_kind_of_event_is_left_out() -> None:
     kinds = {
         one
         for module in (
-            automations, capture, engine, cluster, events, streams, maintenance, notifications
+            automations, capture, engine, cluster, events, streams, maintenance, notifications,
+            otlp,
         )
         for one in vars(module).values()
         if isinstance(one, type)

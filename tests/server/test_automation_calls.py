@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from polynya.automation.state import AutomationStore
 from polynya.cli.commands import run_command_line
+from polynya.cluster.automations import AutomationPlace, ClusterAutomations
+from polynya.cluster.coordination.store import DocumentStore
+from polynya.cluster.network.relay import Relay
+from polynya.cluster.network.sign_of_life import AgentIdentity
+from polynya.model.loader import load_project
+from polynya.observe.events import discard
 from polynya.server.access.actions import Action
 from polynya.server.access.control import AccessSettings
 from polynya.server.access.rates import Rate
 from polynya.server.routes.automation_calls import CALLS, MOST_BYTES, STRANGERS
+from polynya.store.jobs import Bounds, GroupFacts
 from polynya.store.object_store import LocalObjectStore
 from polynya.store.signature import SIGNATURE, signature_of
+from tests.cluster.network.given import CLUSTER, Groups, Wire
+from tests.cluster.test_automations import Recorded
 from tests.server.access.served import ROLES, Served, served
 
 SECRET = "of-the-hook-0123456789"
@@ -228,3 +239,49 @@ def test_validate_finds_webhooks_that_are_not_safe(
     said = capsys.readouterr()
     assert code in said.out + said.err
     assert "automations/nightly.yml:" in said.out + said.err
+
+
+def test_a_call_in_an_empty_cluster_gets_a_node_which_begins_its_run(
+    here: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLYNYA_COORDINATION", str(here.root / "coordination"))
+    monkeypatch.setenv("POLYNYA_CLUSTER", CLUSTER)
+
+    assert send(here)[0] == 202
+
+    documents = DocumentStore(LocalObjectStore(here.root / "coordination"), CLUSTER, Random(1))
+    group = Groups(Wire(), GroupFacts(Bounds(0, 2, 0)))
+    identity = AgentIdentity("gateway", "token", "1")
+    relay = Relay(CLUSTER, documents, group, identity, clock=here.clock, tell=discard)
+    relay.turn()
+    assert group.asked == ["want 1"]
+
+    node = AutomationPlace("n1", here.root, str(here.root / "coordination"), CLUSTER)
+    commands = Recorded()
+    automations = ClusterAutomations(
+        node, clock=here.clock, tell=discard, commands_of=lambda _: commands
+    )
+    automations.configure(load_project(here.root))
+    automations.put({"state": "running", "sharing": {"leading": True, "leader": "n1"}})
+    automations.look()
+    for thread in threading.enumerate():
+        if thread.name == "automation nightly":
+            thread.join(20)
+    assert commands.lines == ["validate"]
+
+
+def test_a_call_that_cannot_wake_the_cluster_waits_and_its_repetition_tries_again(
+    here: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here.root / "coordination").write_text("a file where the folder should be")
+    monkeypatch.setenv("POLYNYA_COORDINATION", str(here.root / "coordination"))
+    token = {**here.token("oleg@example.com", Action.CALL_AUTOMATION), "Idempotency-Key": "one"}
+
+    answer = here.client.post(CALLS_PATH, json={}, headers=token)
+    assert (answer.status_code, answer.json()["code"]) == (503, "POLYNYA-AUT-016")
+    (run,) = calls(here)
+
+    (here.root / "coordination").unlink()
+    again = here.client.post(CALLS_PATH, json={}, headers=token)
+    assert (again.status_code, again.json()["run"]) == (202, run)
+    assert list((here.root / "coordination").rglob("wake"))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,10 +19,13 @@ from typing import BinaryIO, Final, Protocol
 
 from polynya.model.config.automation import (
     Action,
+    Automation,
     ExportAction,
     MaintainAction,
+    OverdueTrigger,
     ReloadAction,
     RunAction,
+    TaskTrigger,
     ValidateAction,
     VerifyAction,
 )
@@ -61,14 +64,16 @@ class Surroundings(Enum):
     """In an agent that is alone: it takes no requests."""
 
 
-_AGENTS: Final = frozenset({Surroundings.CLUSTER, Surroundings.AGENT})
+_IN_AGENT: Final = frozenset({Surroundings.CLUSTER, Surroundings.AGENT})
 _ASKING: Final = frozenset({Surroundings.OPERATOR, Surroundings.CLUSTER})
 
 
 def skipped_why(action: Action, surroundings: Surroundings) -> str | None:
     """Why an action has nothing to do in an agent; None: it has."""
-    if surroundings is not Surroundings.RUN and isinstance(action, RunAction | MaintainAction):
-        return "agents do this all the time"
+    if surroundings is Surroundings.AGENT and isinstance(action, RunAction | MaintainAction):
+        return "the agent does this all the time; only nodes that share work take requests"
+    if surroundings in _ASKING and isinstance(action, RunAction) and action.apply == "never":
+        return "agents copy all the time"
     return None
 
 
@@ -77,12 +82,26 @@ def refused(action: Action, surroundings: Surroundings) -> ActionEnd | None:
     reason = None
     if surroundings is Surroundings.AGENT and isinstance(action, ReloadAction):
         reason = "it would take the tables from the agent; nodes that share work can be asked"
-    elif surroundings in _AGENTS and isinstance(action, ExportAction):
+    elif surroundings in _IN_AGENT and isinstance(action, ExportAction):
         reason = "the archive would end with the node"
     if reason is None:
         return None
     error = ACTION_NOT_IN_AGENT(reason=reason)
     return ActionEnd(success=False, code=error.code, message=error.message)
+
+
+def idle_in_cluster(settings: Automation) -> Iterator[str]:
+    """What an automation has and a cluster does not carry out, in words."""
+    for number, trigger in enumerate(settings.triggers, 1):
+        if isinstance(trigger, TaskTrigger | OverdueTrigger):
+            yield f"trigger {number} starts nothing, because tasks of a cluster have no end"
+    for number, action in enumerate(settings.actions, 1):
+        end = refused(action, Surroundings.CLUSTER)
+        why = skipped_why(action, Surroundings.CLUSTER)
+        if end is not None:
+            yield f"action {number} fails: {end.message}"
+        elif why is not None:
+            yield f"action {number} is skipped: {why}"
 
 
 class Commands(Protocol):
@@ -107,17 +126,19 @@ def arguments_of(
         action: of an automation.
         directory: the project folder.
         started: when the run began, which names an archive.
-        surroundings: in a cluster, a reload is asked of the owners and waited for.
+        surroundings: in a cluster, work on tables is asked of their owners and waited for.
     """
+    waits = ["--wait"] if surroundings in _ASKING else []
     match action:
+        case RunAction() if waits:
+            return ["task", "run", *action.run, "--apply", action.apply, *waits]
         case RunAction():
             return ["run", *action.run, "--once", "--apply", action.apply]
         case ReloadAction():
             dataset = [] if action.dataset is None else ["--dataset", action.dataset]
-            waits = ["--wait"] if surroundings in _ASKING else []
             return ["reload", action.reload, *dataset, "--mode", action.mode, *waits]
         case MaintainAction():
-            return ["maintain", *action.maintain]
+            return ["maintain", *action.maintain, *waits]
         case VerifyAction():
             return ["verify"] if action.verify == "all" else ["verify", action.verify]
         case ValidateAction():

@@ -106,6 +106,10 @@ class AutomationState(_Stored):
     call: DueMoment | None = None
     heard: dict[str, HeardCall] = Field(default_factory=dict)
 
+    def waits_for(self, run: str) -> bool:
+        """Whether a run that was called for has not begun yet."""
+        return any(one is not None and one.run == run for one in (self.call, *self.waiting))
+
 
 class LastLook(_Stored):
     """When a process last looked at automations, to the minute, and which."""

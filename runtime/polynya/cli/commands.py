@@ -46,7 +46,7 @@ from polynya.cli.visible import visible
 from polynya.engine.errors import as_polynya
 from polynya.model.bindings import BINDINGS_VARIABLE
 from polynya.model.errors import PolynyaError
-from polynya.observe import trace
+from polynya.observe import otlp, trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,7 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
         logs.enter_context(logging_as(options))
         logs.enter_context(_bound_by(options))
         trace.begin(os.environ.get(trace.VARIABLE))
+        otlp.begin(os.environ, output.event)
         if options.server is not None:
             # Start-up time: only this needs the client.
             from polynya.cli.remote import call_server
@@ -169,6 +170,7 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
         return _report(output, as_polynya(error))
     finally:
         trace.end()
+        otlp.end()
         logs.close()
 
 

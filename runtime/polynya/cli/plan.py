@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from polynya.cli.doctor_tables import settings_for_other_engines
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.visible import visible
 from polynya.engine.commands.validate import project_errors
+from polynya.model.automations import load_automations
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.task import resolved
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
@@ -33,8 +35,8 @@ def validate(*, origins: bool = False, reach: bool = False, context: Context) ->
     """Check all files of a project: shape, names, contradictions, expressions. Needs no Java.
 
     The connections are checked as the target has them, with its bindings. Overrides and variables
-    without effect, references that this machine cannot resolve, and what other engines cannot read,
-    are warnings.
+    without effect, references that this machine cannot resolve, what other engines cannot read, and
+    what automations of a cluster cannot do, are warnings.
 
     For example: `polynya validate --project shop --json`.
 
@@ -51,6 +53,7 @@ def validate(*, origins: bool = False, reach: bool = False, context: Context) ->
         *project.unused,
         *missing_references(project),
         *settings_for_other_engines(project),
+        *_idle_automations(project),
     ]
     for warning in warnings:
         context.output.warning(warning)
@@ -76,6 +79,18 @@ def validate(*, origins: bool = False, reach: bool = False, context: Context) ->
         _summary(project, errors, declared),
     )
     return ExitCode.USAGE if errors else failed
+
+
+def _idle_automations(project: LoadedProject) -> Iterator[str]:
+    """What automations have and the cluster that the project names does not carry out."""
+    if project.project.cluster is None:
+        return
+    # Start-up time: only projects with a cluster need it.
+    from polynya.automation.commands import idle_in_cluster
+
+    for one in load_automations(project)[0]:
+        for text in idle_in_cluster(one.settings):
+            yield f"{one.file}: in the cluster {project.project.cluster}, {text}"
 
 
 def _summary(project: LoadedProject, errors: list[ConfigError], datasets: int) -> str:

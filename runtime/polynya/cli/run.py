@@ -182,6 +182,18 @@ SUBMITTED_SECONDS: Final = 600.0
 FailOn: TypeAlias = Literal["quarantine", "stale"]
 
 
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How tasks are run; see the options of `run`."""
+
+    once: bool
+    apply: Literal["policy", "always", "never"]
+    fail_on: Sequence[FailOn]
+    unit: str | None
+    owner: str | None
+    epoch: int | None
+
+
 @stopped_by_signals
 def run(
     *tasks: str,
@@ -225,10 +237,8 @@ def run(
         stopping = Stopping.on_signals(threading.Event(), context.output, starting=True)
         project = _load(context, config, base)
         refuse_changed(context, if_unchanged)
-        return _run(
-            project, tasks, context, stopping, once=once, apply=apply,
-            fail_on=fail_on, unit=unit, owner=owner, epoch=epoch,
-        )  # fmt: skip
+        how = RunSettings(once, apply, fail_on, unit, owner, epoch)
+        return _run(project, tasks, context, stopping, how)
     except EndedEarly:
         context.output.note("ended before anything was begun")
         return ExitCode.OK
@@ -239,26 +249,17 @@ def _run(
     tasks: Sequence[str],
     context: CommandContext,
     stopping: Stopping,
-    *,
-    once: bool,
-    apply: Literal["policy", "always", "never"],
-    fail_on: Sequence[FailOn],
-    unit: str | None,
-    owner: str | None,
-    epoch: int | None,
+    how: RunSettings,
 ) -> int:
     for error in project.errors:
         context.output.error(error)
     chosen = select_tasks(project, tasks)
     # A command of an automation, or an agent's, starts no automations itself.
-    is_child = unit is not None or bool(os.environ.get(PARENT))
+    is_child = how.unit is not None or bool(os.environ.get(PARENT))
     at_work = None if is_child else automations_of(project, context, stopping.stop)
-    with kept_looking(at_work, on=not once):
-        code = _run_tasks(
-            project, chosen, context, stopping, once=once, apply=apply, fail_on=fail_on,
-            unit=unit, owner=owner, epoch=epoch,
-        )  # fmt: skip
-    if once and at_work is not None and not stopping.asked:
+    with kept_looking(at_work, on=not how.once):
+        code = _run_tasks(project, chosen, context, stopping, how)
+    if how.once and at_work is not None and not stopping.asked:
         failed = at_work.carry_out_due()
         return code or (ExitCode.FAILED if failed else ExitCode.OK)
     return code
@@ -269,26 +270,20 @@ def _run_tasks(
     chosen: Sequence[Task],
     context: CommandContext,
     stopping: Stopping,
-    *,
-    once: bool,
-    apply: Literal["policy", "always", "never"],
-    fail_on: Sequence[FailOn],
-    unit: str | None,
-    owner: str | None,
-    epoch: int | None,
+    how: RunSettings,
 ) -> int:
     clock = SystemClock()
     started = clock.monotonic()
     mirrors = [task for task in chosen if isinstance(task, ConnectedMirror)]
     if mirrors and len(mirrors) == len(chosen):
-        return _run_mirrors(project, mirrors, context, stopping, once=once)
-    project = _with_engine(project, chosen, context.output if unit is None else None)
+        return _run_mirrors(project, mirrors, context, stopping, once=how.once)
+    project = _with_engine(project, chosen, context.output if how.unit is None else None)
     name = project.project.name
     report = RunReport(name)
 
     # The agent that submits one unit tells of it.
     notifier = Notifier(
-        project if unit is None else replace(project, notifications=()),
+        project if how.unit is None else replace(project, notifications=()),
         clock=clock,
         tell=context.output.event,
         name=gethostname(),
@@ -315,28 +310,28 @@ def _run_tasks(
             from polynya.engine.collaborators import start_engine
             from polynya.engine.runner import run_once, run_until_stopped, units
 
-            engine = start_engine(project, apply_mode=apply, sink=tell, long_lived=not once)
+            engine = start_engine(project, apply_mode=how.apply, sink=tell, long_lived=not how.once)
             engine = replace(
                 engine,
-                owner=owner or engine.owner,
-                epoch=epoch,
+                owner=how.owner or engine.owner,
+                epoch=how.epoch,
                 stop=stopping.stop,
-                maintenance_seconds=None if unit is None else SUBMITTED_SECONDS,
+                maintenance_seconds=None if how.unit is None else SUBMITTED_SECONDS,
                 hooks=replace(engine.hooks, on_round=notifier.ended),
             )
             notifier.look = partial(_lags, engine.backlog, clock, notifier.task_of)
         stopping.starting = False
         stop_with_parent(engine.stop, os.environ)
-        work = [step for step in units(engine, chosen) if unit in (None, step.name)]
-        if not work and unit is not None:
-            raise UNIT_UNKNOWN(unit=shown(unit))
-        outcome = run_once(engine, work) if once else run_until_stopped(engine, work)
+        work = [step for step in units(engine, chosen) if how.unit in (None, step.name)]
+        if not work and how.unit is not None:
+            raise UNIT_UNKNOWN(unit=shown(how.unit))
+        outcome = run_once(engine, work) if how.once else run_until_stopped(engine, work)
     if stopping.asked:
         outcome = outcome.without_waiting()
-    elif once:
+    elif how.once:
         failed = {step.task for step in work if step.name in outcome.failures}
         record_ends(project, {task.name: task.name not in failed for task in chosen})
-    _tell_failures(context, outcome, told=once)
+    _tell_failures(context, outcome, told=how.once)
     seconds = clock.monotonic() - started
     _tell_end(context, report, outcome, units=len(work), seconds=seconds)
     if stopping.interrupted:
@@ -344,9 +339,9 @@ def _run_tasks(
     if outcome.failures:
         return max(failure.exit_code for failure in outcome.failures.values())
     # The agent that submits one unit has reported broken files already.
-    if project.errors and unit is None:
+    if project.errors and how.unit is None:
         return ExitCode.USAGE
-    return ExitCode.FAILED if _is_refused(context, report, fail_on) else ExitCode.OK
+    return ExitCode.FAILED if _is_refused(context, report, how.fail_on) else ExitCode.OK
 
 
 def _run_mirrors(

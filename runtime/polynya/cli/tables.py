@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from polynya.cli.cluster_location import (
+    ANYWHERE,
+    ClusterLocation,
+    Reason,
+    Wait,
+    Where,
+    locate,
+    operator,
+)
 from polynya.cli.context import CommandContext, Context, command_group, select_storage
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.status import chosen_entries
+from polynya.cli.unit_requests import send_requests
 from polynya.model.config.evolution import policy_in_words
 from polynya.model.config.maintenance import ActionName
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.operation import UNKNOWN_MAINTENANCE_ACTION
 from polynya.model.errors import PolynyaError
+from polynya.model.formats import rules_of
 from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
+    from polynya.cluster.coordination.documents import UnitRequest
     from polynya.engine.commands.rebuild import RebuildResult
     from polynya.engine.inventory import ProjectTable
     from polynya.engine.maintenance_choice import ActionReview, ActionVerdict
@@ -235,6 +249,9 @@ def maintain(
     *datasets: str,
     dry_run: bool = False,
     action: tuple[ActionName, ...] = (),
+    reason: Reason = "",
+    wait: Wait = False,
+    where: Where = ANYWHERE,
     context: Context,
 ) -> int:
     """Take the maintenance actions that pay now, best first, with the reason.
@@ -243,12 +260,18 @@ def maintain(
     datasets with `enabled: false`. Query results are the same before and after. A concurrent
     `polynya run` waits while this command works on its table.
 
+    With a coordination place the nodes of the cluster do it: the owner of each dataset maintains it
+    between two steps.
+
     For example: `polynya maintain orders --dry-run`.
 
     Args:
         datasets: names or globs of datasets, with or without their schema. Default: all.
         dry_run: only show what would be done, what not and why; needs no Java.
         action: take this action even if it does not pay; may be given several times.
+        reason: in a cluster, reason to show to other operators.
+        wait: in a cluster, wait until it is done; exit code 1 when it fails.
+        where: the cluster.
     """
     # Start-up time: PyIceberg.
     from polynya.lake.maintenance.health import BUILT_NAMES
@@ -265,7 +288,33 @@ def maintain(
         for entry in entries:
             _explain(context, entry)
         return ExitCode.OK
+    if where.coordination or os.environ.get("POLYNYA_COORDINATION"):
+        return _ask_owners(context, locate(context, where), entries, action, reason, wait=wait)
     return _run(context, entries, action) if entries else ExitCode.OK
+
+
+def _ask_owners(
+    context: CommandContext,
+    location: ClusterLocation,
+    entries: Sequence[ProjectTable],
+    actions: tuple[ActionName, ...],
+    reason: str,
+    *,
+    wait: bool,
+) -> int:
+    # Start-up time: pydantic models of all documents.
+    from polynya.cluster.coordination.documents import UnitRequest
+
+    now = SystemClock().now()
+    request = UnitRequest(kind="maintain", actions=actions, by=operator(), reason=reason, since=now)
+    asked: dict[tuple[str, str], tuple[str, UnitRequest]] = {}
+    for entry in entries:
+        # A task that finds its tables has one unit, which maintains all of them.
+        finds = rules_of(entry.task.landing.format).finds_tables
+        name = "" if finds else entry.dataset.name
+        one = request if finds else request.model_copy(update={"dataset": name})
+        asked[entry.task.name, name] = entry.task.name, one
+    return send_requests(context, location, list(asked.values()), wait=wait)
 
 
 def _explain(context: CommandContext, entry: ProjectTable) -> None:

@@ -1,4 +1,4 @@
-"""`polynya task`: stop, start, resume and recreate a task in a running cluster."""
+"""`polynya task`: stop, start, resume, run and recreate a task in a running cluster."""
 
 from __future__ import annotations
 
@@ -14,12 +14,40 @@ from polynya.cli.cluster_location import (
 from polynya.cli.cluster_requests import command
 from polynya.cli.context import Context, command_group
 from polynya.cli.exit_codes import ExitCode
-from polynya.cli.unit_requests import OnlyDataset, send_request, units_of
+from polynya.cli.unit_requests import OnlyDataset, send_request, send_requests, units_of
+from polynya.engine.policy import ApplyMode
 from polynya.store.clock import SystemClock
 
-app = command_group("task", "Stop, start, resume and recreate a task in a running cluster.")
+app = command_group("task", "Stop, start, resume, run and recreate a task in a running cluster.")
 for name in ("stop", "start", "resume"):
     app.command(command(name))
+
+
+@app.command
+def run(
+    *tasks: TaskName,
+    apply: ApplyMode = "policy",
+    reason: Reason = "",
+    wait: Wait = False,
+    where: Where = ANYWHERE,
+    context: Context,
+) -> int:
+    """Take in what has landed for tasks of tables now, without waiting for more.
+
+    Agents do this all the time, by the settings of the tasks. With `--apply always` the owner of a
+    dataset also applies what the settings would let wait.
+
+    For example: `polynya task run orders --apply always --wait`.
+
+    Args:
+        apply: as `--apply` of `polynya run`.
+    """
+    # Start-up time: pydantic models of all documents.
+    from polynya.cluster.coordination.documents import UnitRequest
+
+    location, now = locate(context, where), SystemClock().now()
+    request = UnitRequest(kind="run", apply=apply, by=operator(), reason=reason, since=now)
+    return send_requests(context, location, [(task, request) for task in tasks], wait=wait)
 
 
 @app.command

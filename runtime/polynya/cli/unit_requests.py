@@ -38,11 +38,26 @@ def send_request(
         ConfigError: the cluster has no such unit (POLYNYA-CLI-001).
         ConflictError: one of them has a pending request (POLYNYA-AGT-023).
     """
+    return send_requests(context, location, [(task, request)], wait=wait)
+
+
+def send_requests(
+    context: CommandContext,
+    location: ClusterLocation,
+    asked: Sequence[tuple[str, UnitRequest]],
+    *,
+    wait: bool,
+) -> int:
+    """The same for the requests of several tasks, each with a unit of its own."""
     requests, output = location.requests(), context.output
     pending = []
-    units = units_of(location, task, request.dataset)
-    requests.refuse_pending(units)
-    for unit in units:
+    units = [
+        (unit, request)
+        for task, request in asked
+        for unit in units_of(location, task, request.dataset)
+    ]
+    requests.refuse_pending(unit for unit, _ in units)
+    for unit, request in units:
         # A unit that discovers its datasets needs the name; any other unit is the dataset.
         dataset = request.dataset if unit.name == unit.task else None
         pending.append((unit, requests.ask(unit, request.model_copy(update={"dataset": dataset}))))

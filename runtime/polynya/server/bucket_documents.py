@@ -14,11 +14,11 @@ from typing_extensions import override
 
 from polynya.model.config.access import ACCESS_FILES
 from polynya.model.error_catalogue.cluster import CONFIGURATION_MISSING
-from polynya.model.error_catalogue.server import DOCUMENT_CHANGED
 from polynya.model.loader import LoadedProject
+from polynya.server.configuration import write_document
 from polynya.server.documents import ProjectDocument, ProjectDocuments
 from polynya.store.config_bucket import snapshot_of
-from polynya.store.configuration import BucketReader, BucketState, plain_path
+from polynya.store.configuration import BucketReader, BucketState
 from polynya.store.object_store import ObjectStore
 from polynya.store.places import store_at
 
@@ -69,15 +69,8 @@ class BucketDocuments(ProjectDocuments):
 
     @override
     def _write(self, path: str, before: ProjectDocument | None, content: bytes | None) -> None:
-        place, version = plain_path(path), None if before is None else before.stored
-        if content is None:
-            written = version is None or self._store.delete_if_unchanged(place, version)
-        elif version is None:
-            written = self._store.put_if_absent(place, content)
-        else:
-            written = self._store.put_if_unchanged(place, content, version)
-        if not written:
-            raise DOCUMENT_CHANGED(path=path)
+        version = None if before is None else before.stored
+        write_document(self._store, path, content, version)
 
     def _read(self) -> BucketState:
         with self._reading:

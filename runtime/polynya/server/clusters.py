@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from random import SystemRandom
 from typing import Any, Final
 
 from polynya.cluster.control.reading import (
@@ -30,6 +31,7 @@ from polynya.store.object_store import ObjectStore
 
 #: The environment variable that names the coordination place, as commands and agents read it.
 COORDINATION: Final = "POLYNYA_COORDINATION"
+_CLUSTER: Final = "POLYNYA_CLUSTER"
 #: Where an agent that was started in the project folder keeps its state.
 _WORK: Final = Path(".polynya") / "agent"
 #: Seconds for which a reading is shown again, and the names of the clusters, which lists them all.
@@ -99,6 +101,21 @@ class ClusterWatch:
             look = self._look(store, name)
             self._looks[name] = self.clock.monotonic(), look
             return look
+
+    def wake(self, project: LoadedProject, by: str, reason: str) -> None:
+        """Want a node in the cluster of this server, if it has none; nothing without a place.
+
+        Raises what `relay.wake` raises.
+        """
+        store = self._store(project)
+        if store is None:
+            return
+        # Start-up time: few requests need the commands of operators.
+        from polynya.cluster.coordination.store import DocumentStore
+        from polynya.cluster.network.relay import wake
+
+        name = self.environment.get(_CLUSTER) or project.cluster_name
+        wake(DocumentStore(store, name, SystemRandom()), by, reason, self.clock.now())
 
     def agent(self) -> Mapping[str, Any] | None:
         """The report of the agent that works in the project folder; None if it does not run."""

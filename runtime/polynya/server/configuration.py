@@ -89,21 +89,13 @@ class FollowedConfiguration:
 
         Raises ConflictError POLYNYA-SRV-008: the bucket has something else than `before`.
         """
-        place = plain_path(path)
         try:
-            known = self.bucket.read(place, MAX_FILE_BYTES + 1)
+            known = self.bucket.read(plain_path(path), MAX_FILE_BYTES + 1)
         except FileNotFoundError:
             known = None
         if (known and known.data) != before:
             raise DOCUMENT_CHANGED(path=path)
-        if known is None:
-            written = content is None or self.bucket.put_if_absent(place, content)
-        elif content is None:
-            written = self.bucket.delete_if_unchanged(place, known.version)
-        else:
-            written = self.bucket.put_if_unchanged(place, content, known.version)
-        if not written:
-            raise DOCUMENT_CHANGED(path=path)
+        write_document(self.bucket, path, content, None if known is None else known.version)
         # What the bucket has now differs from what was read last.
         self._identity = None
 
@@ -117,3 +109,22 @@ class FollowedConfiguration:
                 if str(told) != self._unread:
                     self._unread = str(told)
                     self._tell(ConfigurationUnreadable(subject=self.name, error=told))
+
+
+def write_document(
+    bucket: ObjectStore, path: str, content: bytes | None, version: str | None
+) -> None:
+    """Replace the object of a document, or remove it where `content` is None.
+
+    `version` is what the bucket has to have, None for no object. Raises ConflictError
+    POLYNYA-SRV-008: it has something else.
+    """
+    place = plain_path(path)
+    if content is None:
+        written = version is None or bucket.delete_if_unchanged(place, version)
+    elif version is None:
+        written = bucket.put_if_absent(place, content)
+    else:
+        written = bucket.put_if_unchanged(place, content, version)
+    if not written:
+        raise DOCUMENT_CHANGED(path=path)

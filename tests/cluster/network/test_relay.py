@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from polynya.cluster.network.documents import ClusterCommand, command_path
+from polynya.cluster.network.documents import WAKE, ClusterCommand, command_path
+from polynya.cluster.network.relay import wake
 from polynya.store.jobs import Bounds, FailedLaunch, GroupFacts, Refresh
 from tests.cluster.network.given import CLUSTER, NOW, Network
 
@@ -46,6 +47,64 @@ def test_a_start_of_a_group_without_nodes_wants_one() -> None:
 
     assert network.groups.asked == ["want 1"]
     assert network.became(start) == ("done", "1 node in service")
+
+
+def test_what_waits_in_an_empty_group_wants_one_node() -> None:
+    network = Network(minimum=0, desired=0)
+    for run in ("1", "2"):
+        wake(network.people, "webhook:nightly/deploys", f"run {run}", network.clock.now())
+    network.turns()
+    assert (network.groups.asked, network.became(WAKE)[0]) == (["want 1"], "taken")
+    network.groups.settle()
+    network.turns(3)
+
+    assert network.groups.asked == ["want 1"]
+    assert network.became(WAKE) == ("done", "1 node in service")
+
+
+def test_a_node_that_goes_before_it_has_looked_is_replaced() -> None:
+    network = Network(minimum=0, desired=1)
+    wake(network.people, "kim", "run 1", network.clock.now())
+    network.turns(2)
+    assert network.became(WAKE) == ("taken", "1 node in service; it may go before it looks")
+    # An alarm takes the last node away.
+    network.groups.want(CLUSTER, 0)
+    network.groups.settle()
+    network.turns()
+
+    assert network.groups.asked == ["want 0", "want 1"]
+
+
+def test_a_later_run_wakes_the_cluster_again() -> None:
+    network = Network(minimum=0, desired=0)
+    for _ in range(2):
+        wake(network.people, "kim", "a run", network.clock.now())
+        network.turns()
+        network.groups.settle()
+        network.turns(4)
+        network.groups.want(CLUSTER, 0)
+        network.groups.settle()
+
+    assert network.groups.asked == ["want 1", "want 0", "want 1", "want 0"]
+
+
+@pytest.mark.parametrize(
+    ("maximum", "stopped", "why"),
+    [
+        (0, None, "its group may have no nodes now"),
+        (0, Bounds(0, 4, 1), "the cluster is stopped: start it first"),
+    ],
+)
+def test_nothing_wakes_a_group_that_may_have_no_node(
+    maximum: int, stopped: Bounds | None, why: str
+) -> None:
+    network = Network(minimum=0, maximum=maximum, desired=0)
+    assert network.groups.now is not None
+    network.groups.now = replace(network.groups.now, stopped=stopped)
+    wake(network.people, "kim", "a run", network.clock.now())
+    network.turns()
+
+    assert (network.groups.asked, network.became(WAKE)) == ([], ("refused", why))
 
 
 def test_a_scale_is_within_the_bounds_and_ends_when_the_nodes_serve() -> None:

@@ -1,4 +1,4 @@
-"""Automations in real agents: a reload is asked of the owner, and moments outlast a killed node."""
+"""Automations in real agents: work is asked of owners, and moments outlast a killed node."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ kind: automation
 name: checks
 triggers: [{schedule: "* * * * *", time_zone: UTC}]
 actions:
-  - run: [near]
+  - {run: [near], apply: always}
+  - maintain: ["shop.*"]
   - reload: near
   - validate: true
 """
@@ -70,7 +71,8 @@ def test_a_leader_carries_out_automations_and_the_next_one_goes_on(tmp_path: Pat
         os.killpg(first.process.pid, signal.SIGKILL)
 
     assert [(step.state, step.action) for step in run.steps] == [
-        ("skipped", "polynya run near --once --apply policy"),
+        ("success", "polynya task run near --apply always --wait"),
+        ("success", "polynya maintain shop.* --wait"),
         ("success", "polynya reload near --mode compare_and_apply_with_deleted_rows --wait"),
         ("success", "polynya validate"),
     ]

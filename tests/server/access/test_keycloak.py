@@ -14,9 +14,9 @@ import pytest
 from examples.servers.keycloak import (
     REALM,
     KeycloakServer,
-    KeycloakUnavailableError,
     keycloak_server,
 )
+from examples.servers.maven import UnavailableError
 from polynya.store.clock import SystemClock
 from tests.absent import absent
 from tests.server.access.logins import begin, finish, headers_of, log_in, query_of
@@ -79,7 +79,7 @@ def keycloak() -> Iterator[KeycloakServer]:
     try:
         with keycloak_server(REALM_FILE) as server:
             yield server
-    except KeycloakUnavailableError as error:
+    except UnavailableError as error:
         absent(str(error))
 
 

@@ -27,8 +27,10 @@ from polynya.cluster.coordination.member_state import MemberState
 from polynya.cluster.coordination.store import STORE_ERRORS, DocumentStore, StoredDocument
 from polynya.cluster.unit import JobKey
 from polynya.engine.commands.unit_command import UnitCommand, UnitCommandType
+from polynya.engine.policy import ApplyMode
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.dataset import ReloadMode
+from polynya.model.config.maintenance import ACTIONS, ActionName
 from polynya.model.error_catalogue.cluster import CLUSTER_OBJECT_CONTENDED, UNIT_REQUEST_PENDING
 from polynya.model.errors import ConflictError, OperationError, PolynyaError
 from polynya.model.names import parse_location
@@ -423,8 +425,10 @@ class UnitRequests:
 
 def _pending_request(request: UnitRequest) -> PendingRequest | None:
     """The command of a request; None for one that only another version can execute."""
-    mode = request.mode or UnitCommand("reload").mode
-    if request.kind not in get_args(UnitCommandType) or mode not in get_args(ReloadMode):
+    default = UnitCommand("reload")
+    mode, apply = request.mode or default.mode, request.apply or default.apply
+    known = request.kind in get_args(UnitCommandType) and mode in get_args(ReloadMode)
+    if not known or apply not in get_args(ApplyMode) or set(request.actions) - set(ACTIONS):
         return None
     command = UnitCommand(
         cast("UnitCommandType", request.kind),
@@ -433,6 +437,8 @@ def _pending_request(request: UnitRequest) -> PendingRequest | None:
         request.files,
         request.as_of,
         request.accept_incomplete,
+        cast("ApplyMode", apply),
+        cast("tuple[ActionName, ...]", request.actions),
     )
     return PendingRequest(request.nonce, command, request.by, request.since, request.reason)
 

@@ -223,10 +223,10 @@ class UnitRequest(Document):
     Its owner deletes it when it is done. The nonce tells it from the next one.
 
     Attributes:
-        kind: `reload`, `reload-from-source`, `abandon` or `recreate`; what a version does not know
-            it leaves to others.
+        kind: a `UnitCommandType`; what a version does not know it leaves to others.
         dataset: one of a unit that finds several, None for all of them.
         mode, files, as_of, accept_incomplete: of a reload.
+        apply: of a `run`. actions: of `maintain`, which takes them even if they do not pay.
     """
 
     kind: Name
@@ -235,6 +235,8 @@ class UnitRequest(Document):
     files: Name | None = None
     as_of: datetime | None = None
     accept_incomplete: bool = False
+    apply: Name | None = None
+    actions: tuple[Name, ...] = ()
     by: Text
     reason: Text = ""
     since: datetime

@@ -32,6 +32,8 @@ _NO_NODES: Final = Bounds(0, 0, 0)
 
 #: A command that was taken ends after so long in any case. A large group takes its time to roll.
 _DONE_WITHIN: Final = timedelta(hours=1)
+#: A node that is there for so long after a wake has looked for what waits; nodes do so every 10 s.
+_SURELY_SEEN: Final = timedelta(seconds=30)
 _ROLLED_WITHIN: Final = timedelta(hours=24)
 
 
@@ -107,6 +109,8 @@ def decide(
     if newer is not None and _overtakes(newer, command):
         return End("failed", f"{newer.text()} by {newer.by} came before it was through")
     step = _STEPS[command.kind](command, facts)
+    if command.kind == "wake" and isinstance(step, End) and now - command.since < _SURELY_SEEN:
+        step = Wait(f"{step.reason}; it may go before it looks")
     if isinstance(step, Ask) and step.request in command.steps:
         step = Wait(f"the group does not show it yet: {step.reason}")
     return _within(command, step, now)
@@ -148,7 +152,7 @@ def _of_pending(
 
 def _impossible(command: ClusterCommand, facts: GroupFacts) -> str | None:
     bounds, refresh = facts.bounds, facts.refresh
-    if command.kind in ("roll", "scale") and facts.is_stopped:
+    if command.kind in ("roll", "scale", "wake") and facts.is_stopped:
         return "the cluster is stopped: start it first"
     if command.kind == "roll":
         if bounds.desired == 0 and facts.in_service == 0:
@@ -161,6 +165,8 @@ def _impossible(command: ClusterCommand, facts: GroupFacts) -> str | None:
         if not bounds.minimum <= command.nodes <= bounds.maximum:
             allowed = f"{bounds.minimum} to {bounds.maximum}"
             return f"the group may have {allowed} nodes: change the stage file and deploy"
+    if command.kind == "wake" and bounds.maximum == 0:
+        return "its group may have no nodes now"
     if command.kind == "start" and bounds.maximum == 0 and facts.stopped is None:
         return (
             "it was not stopped, and its group may have no nodes: change the stage file and deploy"
@@ -203,6 +209,17 @@ def _start(command: ClusterCommand, facts: GroupFacts) -> Next:
     return _until(facts, bounds.desired)
 
 
+def _wake(command: ClusterCommand, facts: GroupFacts) -> Next:
+    if facts.is_stopped:
+        return End("failed", "the cluster was stopped")
+    desired = facts.bounds.desired
+    if desired == 0:
+        if GroupRequest.WANT in command.steps:
+            return End("done", "it was woken; its strategy has taken its nodes away since")
+        return Ask(GroupRequest.WANT, "it had no node", desired=1)
+    return _until(facts, desired)
+
+
 def _scale(command: ClusterCommand, facts: GroupFacts) -> Next:
     desired, wanted = facts.bounds.desired, command.nodes
     if wanted is None:
@@ -234,7 +251,7 @@ def _until(facts: GroupFacts, wanted: int) -> Next:
     return End("done", f"{wanted} node{'s' * (wanted != 1)} in service")
 
 
-_STEPS: Final = {"stop": _stop, "start": _start, "scale": _scale, "roll": _roll}
+_STEPS: Final = {"stop": _stop, "start": _start, "scale": _scale, "roll": _roll, "wake": _wake}
 
 
 Phase: TypeAlias = Literal[

@@ -12,8 +12,11 @@ from polynya.cluster.coordination.documents import Count, Document, Name, Text
 COMMANDS: Final = "commands"
 NETWORK_AGENT: Final = "network-agent"
 
-Kind: TypeAlias = Literal["stop", "start", "roll", "scale"]
-KINDS: Final[tuple[Kind, ...]] = ("stop", "start", "roll", "scale")
+Kind: TypeAlias = Literal["stop", "start", "roll", "scale", "wake"]
+KINDS: Final[tuple[Kind, ...]] = ("stop", "start", "roll", "scale", "wake")
+
+#: Id of the command of programs that want a node: one for all of them, the newest one counts.
+WAKE: Final = "wake"
 
 CommandState: TypeAlias = Literal["pending", "taken", "done", "failed", "refused"]
 

@@ -19,6 +19,7 @@ from polynya.cluster.coordination.store import (
 from polynya.cluster.network.commands import Ask, End, Take, Wait, decide
 from polynya.cluster.network.documents import (
     COMMANDS,
+    WAKE,
     ClusterCommand,
     GroupReport,
     command_id,
@@ -32,6 +33,7 @@ from polynya.cluster.network.sign_of_life import (
     SignOfLife,
     seen_group,
 )
+from polynya.model.error_catalogue.cluster import CLUSTER_OBJECT_CONTENDED
 from polynya.model.errors import OperationError
 from polynya.observe.cluster import (
     CommandChanged,
@@ -45,6 +47,7 @@ from polynya.store.jobs import GroupFacts, NodeGroups
 
 T = TypeVar("T")
 
+_WRITE_TRIES: Final = 5
 #: What became of a command can be looked up for so long.
 _COMMANDS_KEPT: Final = timedelta(days=7)
 
@@ -58,6 +61,22 @@ def give(document_store: DocumentStore, command: ClusterCommand) -> str:
     name = command_id(command.since, document_store.token())
     document_store.write(command_path(name), command, None)
     return name
+
+
+def wake(document_store: DocumentStore, by: str, reason: str, now: datetime) -> None:
+    """Want a node for work that no other document shows, if the cluster has none.
+
+    Raises:
+        ConflictError: another process keeps changing the command (POLYNYA-AGT-022).
+        DependencyError: it is not known whether it was written.
+    """
+    path = command_path(WAKE)
+    command = ClusterCommand(kind="wake", by=by, reason=reason, since=now)
+    for _ in range(_WRITE_TRIES):
+        found = document_store.read(ClusterCommand, path)
+        if document_store.overwrite(path, command, found):
+            return
+    raise CLUSTER_OBJECT_CONTENDED(where=path)
 
 
 def in_sequence(calls: Sequence[Callable[[], T]], /) -> list[T]:

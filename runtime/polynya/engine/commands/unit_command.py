@@ -1,9 +1,9 @@
-"""A command of an operator for one unit: reload it, abandon a reload, or empty and reread it."""
+"""A command of an operator for one unit: run, maintain or reload it, or empty and reread it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -12,24 +12,31 @@ from polynya.engine.commands.reload import ReloadRequest, ReloadResult, abandon_
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.ledger import ledger_dataset
+from polynya.engine.maintenance import maintain
+from polynya.engine.policy import ApplyMode
+from polynya.engine.runner import run_once, units
 from polynya.formats.registry import format_of
 from polynya.model.config.dataset import ReloadMode, ResolvedDataset
 from polynya.model.config.derived import DerivedTask
+from polynya.model.config.maintenance import ActionName
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.stream_landing import DirectTask
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_kinds import Task
 from polynya.model.error_catalogue.cluster import UNIT_REQUEST_REFUSED
+from polynya.model.errors import PolynyaError
 from polynya.model.formats import rules_of
 
-UnitCommandType: TypeAlias = Literal["reload", "reload-from-source", "abandon", "recreate"]
+UnitCommandType: TypeAlias = Literal[
+    "run", "maintain", "reload", "reload-from-source", "abandon", "recreate"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class UnitCommand:
     """What to do. `dataset` is one dataset of a unit that discovers several; None: all of them.
 
-    The other fields are those of `ReloadRequest`.
+    `apply` belongs to `run`, `actions` to `maintain`, the other fields to `ReloadRequest`.
     """
 
     kind: UnitCommandType
@@ -38,6 +45,8 @@ class UnitCommand:
     files: str | None = None
     as_of: datetime | None = None
     accept_incomplete: bool = False
+    apply: ApplyMode = "policy"
+    actions: tuple[ActionName, ...] = ()
 
 
 def execute(context: EngineContext, task: Task, unit: str, command: UnitCommand) -> str | None:
@@ -50,10 +59,14 @@ def execute(context: EngineContext, task: Task, unit: str, command: UnitCommand)
     """
     if not isinstance(task, StorageTask):
         raise UNIT_REQUEST_REFUSED(where=unit, why="only tasks of tables have one")
+    if command.kind == "run":
+        return _run_once(context, task, unit, command.apply)
     datasets = _datasets(context, task, unit, command)
     if not datasets:
         lacks = f"no dataset `{command.dataset}`" if command.dataset else "no dataset yet"
         raise UNIT_REQUEST_REFUSED(where=unit, why=f"it has {lacks}")
+    if command.kind == "maintain":
+        return _maintained(context, datasets, command.actions)
     if command.kind == "recreate":
         recreate(context, task, datasets, whole_task=command.dataset is None)
         return f"{_names_of(datasets)}: emptied, {_source_of(task)} is reread"
@@ -63,6 +76,33 @@ def execute(context: EngineContext, task: Task, unit: str, command: UnitCommand)
         return f"abandoned: {', '.join(abandon_begun(context, datasets))}"
     _refuse_position(context, task, datasets, command.as_of)
     return _reloaded(context, task, datasets, command)
+
+
+def _run_once(context: EngineContext, task: StorageTask, name: str, mode: ApplyMode) -> str | None:
+    """Take in what waits for a unit, as `polynya run --once` does for all of its task."""
+    # Its rounds are those of the command and not of the job, which goes on after it.
+    own = replace(context, apply_mode=mode, hooks=replace(context.hooks, on_round=_unheard))
+    outcome = run_once(own, [unit for unit in units(own, [task]) if unit.name == name])
+    for failure in outcome.failures.values():
+        raise failure
+    return None if context.stop.is_set() else f"{name}: everything that waited is taken in"
+
+
+def _unheard(_name: str, _task: str, _error: PolynyaError | None) -> None:
+    """A round that nobody waits for."""
+
+
+def _maintained(
+    context: EngineContext, datasets: Sequence[ResolvedDataset], actions: Sequence[ActionName]
+) -> str | None:
+    taken = [
+        f"{dataset.relations.current}: {one.outcome.action}: {one.outcome.why}"
+        for dataset in datasets
+        for one in maintain(context, dataset, actions)
+    ]
+    if context.stop.is_set():
+        return None
+    return "; ".join(taken) or f"{_names_of(datasets)}: nothing pays now"
 
 
 def _source_of(task: StorageTask) -> str:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from polynya.model.error_catalogue.entry import ErrorEntry
-from polynya.model.errors import ConfigError, ConflictError, OperationError, RefusedError
+from polynya.model.errors import (
+    ConfigError,
+    ConflictError,
+    DependencyError,
+    OperationError,
+    RefusedError,
+)
 
 AUTOMATION_TASK_UNKNOWN: Final = ErrorEntry(
     ConfigError,
@@ -130,6 +136,17 @@ TOO_MANY_CALLS: Final = ErrorEntry(
     page="The signature of a webhook is known for ten minutes and the key of a call for a day, so "
     "that a repeated one starts nothing. Their number is limited, because the state of the "
     "automation holds them.",
+)
+CLUSTER_NOT_WOKEN: Final = ErrorEntry(
+    DependencyError,
+    "POLYNYA-AUT-016",
+    title="a cluster was not woken for a call",
+    message="the run {run} waits, and nobody could be asked for a node",
+    state="the call is taken: the next node begins its run",
+    fix="repeat the call, or start the cluster by `polynya cluster start`",
+    page="In a cluster a call is kept in the warehouse, and a command in the coordination place "
+    "wants a node where there is none. That place did not take the command. A repeated call starts "
+    "nothing twice, and tries again to wake the cluster.",
 )
 WEBHOOK_SECRET_UNUSABLE: Final = ErrorEntry(
     RefusedError,

@@ -261,6 +261,25 @@ TRACE_NOT_WRITABLE = ErrorEntry(
     fix="set POLYNYA_TRACE to a file in a folder that can be written, or unset it",
     page="POLYNYA_TRACE names a file to which a command writes where its time goes.",
 )
+SPANS_NOT_EXPORTED = ErrorEntry(
+    ConfigError,
+    "POLYNYA-RUN-005",
+    title="spans are not exported",
+    message="spans are not exported: {reason}",
+    state="the command works, and sends no spans",
+    page="The environment names a collector of OpenTelemetry (OTEL_EXPORTER_OTLP_ENDPOINT), and "
+    "this installation cannot send to it.",
+)
+SPANS_NOT_TAKEN = ErrorEntry(
+    DependencyError,
+    "POLYNYA-RUN-006",
+    title="a collector takes no spans",
+    message="the collector takes no spans",
+    state="the command works; spans are lost while this lasts",
+    fix="check the collector at OTEL_EXPORTER_OTLP_ENDPOINT; `--debug` logs what it answers",
+    page="Spans are sent every five seconds. A batch that the collector does not take within ten "
+    "seconds is lost, and the work continues.",
+)
 RESULT_UNPRINTABLE = ErrorEntry(
     ConfigError,
     "POLYNYA-CLI-010",

@@ -26,6 +26,8 @@ from polynya.model.error_catalogue.access import (
     UNGUARDED_ROUTE,
 )
 from polynya.model.errors import PolynyaError, RefusedError
+from polynya.observe import trace
+from polynya.observe.trace import OpenSpan
 from polynya.server.access.audit import AuditEntry
 from polynya.server.access.control import AccessControl, AccessSettings, check_listening
 from polynya.server.access.door import unguarded
@@ -53,6 +55,9 @@ REQUEST_HEADER: Final = "x-polynya-request"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Statuses of refusals, which are logged also where nothing would change.
 _REFUSED: Final = frozenset({401, 403, 408, 413, 421, 431})
+#: Below which routers are included (`server/app.py`).
+_PREFIXES: Final = ("/api/v1", "/console")
+_METHODS: Final = _SAFE | {"POST", "PUT", "PATCH", "DELETE"}
 _MAX_TARGET_BYTES: Final = 8 * 1024
 _MAX_HEADERS: Final = 64
 _API: Final = ("/api/", "/iceberg/", "/metrics", "/openapi.json")
@@ -115,6 +120,15 @@ class Guard:
         if scope["path"] == HEALTH and scope["method"] in {"GET", "HEAD"}:
             await request.say_healthy()
             return
+        given = Headers(scope=scope).get("traceparent")
+        with trace.opened("request", given) as span:
+            try:
+                await self._answered(request, scope)
+            finally:
+                if span is not None:
+                    _end_span(span, scope, request.status)
+
+    async def _answered(self, request: _Guarded, scope: Scope) -> None:
         try:
             await self._admit(scope)
             await self._app(scope, request.receive, request.send)
@@ -194,6 +208,8 @@ class _Guarded:
         self._deadline = now + guard.settings.body_seconds
         self._started = self._withheld = False
         self._refusal: PolynyaError | None = None
+        #: Of the answer; None before it.
+        self.status: int | None = None
 
     async def receive(self) -> Message:
         """The next part of the body. Raises RefusedError POLYNYA-ACC-013 beyond a limit."""
@@ -239,6 +255,7 @@ class _Guarded:
                 await self._send_problem(failed)
                 return
             self._started = True
+            self.status = int(message["status"])
             self._dress(headers)
         await self._send(message)
 
@@ -255,6 +272,7 @@ class _Guarded:
 
     async def _send_whole(self, answer: Response) -> None:
         self._started = True
+        self.status = answer.status_code
         self._dress(answer.headers)
         start: Message = {
             "type": "http.response.start",
@@ -288,6 +306,25 @@ class _Guarded:
         took = (asyncio.get_running_loop().time() - self._arrived) * 1000
         found.append((_TIMING, b"total;dur=%.2f" % took))
         headers.raw[:] = found
+
+
+def _end_span(span: OpenSpan, scope: Scope, status: int | None) -> None:
+    """End the span of a request: its route and not its address, which has keys of records."""
+    method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+    route = route_of(scope)
+    told = {"method": method, "route": route, "status": status, "code": scope.get("polynya.code")}
+    said = {name: value for name, value in told.items() if value}
+    span.end(f"{method} {route or ''}".strip(), said, failed=status is None or status >= 500)
+
+
+def route_of(scope: Scope) -> str | None:
+    """The path of the route that took a request, with names for its parameters; None: no route."""
+    path = getattr(scope.get("route"), "path", None)
+    if path is None:
+        return None
+    # A router does not know below what it was included.
+    prefix = next((one for one in _PREFIXES if scope["path"].startswith(f"{one}/")), "")
+    return str(path) if path.startswith(prefix) else f"{prefix}{path}"
 
 
 def _check_head(scope: Scope, headers: Headers, settings: AccessSettings) -> None:

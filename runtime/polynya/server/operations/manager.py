@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -31,6 +31,9 @@ from polynya.model.error_catalogue.server_operations import (
     TOO_MANY_OPERATIONS,
 )
 from polynya.model.errors import PolynyaError
+from polynya.observe import trace
+from polynya.observe.otlp import PARENT
+from polynya.observe.trace import OpenSpan
 from polynya.server.operations.kept import KeptOperations
 from polynya.server.operations.progress import Progress, Seen, progress
 from polynya.server.operations.records import (
@@ -94,6 +97,7 @@ class _Running:
 
     process: subprocess.Popen[bytes] | None
     seen: Seen
+    span: OpenSpan | None = None
     place: int = 0
     asked_at: float | None = None
 
@@ -126,6 +130,7 @@ class OperationManager:
     _known: dict[str, OperationFolder] = field(default_factory=dict)
     _requests: dict[str, OperationRequest] = field(default_factory=dict)
     _keys: dict[str, str] = field(default_factory=dict)
+    _parents: dict[str, str | None] = field(default_factory=dict)
     _held: int | None = None
     _closed: bool = False
 
@@ -231,6 +236,7 @@ class OperationManager:
                     self.store.remove(folder)
                     raise OPERATIONS_NOT_KEPT(why=str(error)) from error
             self._know(folder)
+            self._parents[new] = trace.parent()
             self._waiting.append(new)
             self._start_waiting()
         return new, True
@@ -329,14 +335,15 @@ class OperationManager:
             folder = self._known[name]
             folder.note_begun()
             self._keep(folder)
+            span = trace.begun("work", self._parents.pop(name, None))
             try:
-                process = self._started(name)
+                process = self._started(name, {} if span is None else {PARENT: span.traceparent})
             except OSError:
                 self._note_end(name, None)
                 continue
-            self._watch(name, process, partial(_is_running, process))
+            self._watch(name, process, partial(_is_running, process), span)
 
-    def _started(self, name: str) -> subprocess.Popen[bytes]:
+    def _started(self, name: str, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
         folder = self._known[name]
         with folder.output.open("ab") as output, folder.errors.open("ab") as errors:
             return subprocess.Popen(
@@ -346,6 +353,7 @@ class OperationManager:
                 stderr=errors,
                 env={
                     **os.environ,
+                    **variables,
                     "POLYNYA_OPERATION": str(folder.path.absolute()),
                     "POLYNYA_OPERATION_SERVER": str(os.getpid()),
                 },
@@ -353,9 +361,13 @@ class OperationManager:
             )
 
     def _watch(
-        self, name: str, process: subprocess.Popen[bytes] | None, alive: Callable[[], bool]
+        self,
+        name: str,
+        process: subprocess.Popen[bytes] | None,
+        alive: Callable[[], bool],
+        span: OpenSpan | None = None,
     ) -> None:
-        self._running[name] = _Running(process, Seen(self.clock.monotonic()))
+        self._running[name] = _Running(process, Seen(self.clock.monotonic()), span)
         threading.Thread(
             target=self._wait, args=(name, alive), name=f"operation {name}", daemon=True
         ).start()
@@ -373,6 +385,7 @@ class OperationManager:
         with self._lock:
             self._note_end(name, self._known[name].exit_code())
             del self._running[name]
+            _end_span(running.span, self._requests[name], self._known[name].result())
             for old in self._forget(self.store.remove_old(self.clock.now())):
                 self._requests.pop(old, None)
                 self._known.pop(old, None)
@@ -415,6 +428,16 @@ class OperationManager:
             running.place = place
             events.append(event)
         running.seen.take(events, self.clock.monotonic())
+
+
+def _end_span(
+    span: OpenSpan | None, request: OperationRequest, result: OperationResult | None
+) -> None:
+    if span is not None and result is not None:
+        code = {} if result.exit_code is None else {"exit_code": result.exit_code}
+        told = {"operation": request.id, "result": result.status, **code}
+        failed = result.status in {"failed", "interrupted"}
+        span.end(f"operation {request.verb}", told, failed=failed)
 
 
 def _is_running(process: subprocess.Popen[bytes]) -> bool:

@@ -334,9 +334,9 @@ def objects(given: NoParameters) -> tuple[str, ...]:
 def works_on_tables(verb: Verb, *, in_cluster: bool) -> bool:
     """Whether an action needs Java or writes tables where it runs.
 
-    In a cluster `reload` leaves a request for the node that has the table.
+    In a cluster `reload` and `maintain` leave a request for the node that has the table.
     """
-    if verb.name == "reload" and in_cluster:
+    if verb.name in {"reload", "maintain"} and in_cluster:
         return False
     return verb.writes in {Writes.TABLES, Writes.LAYOUT} or verb.name in _READ_BY_SPARK
 

@@ -25,17 +25,19 @@ from polynya.automation.calls import (
     takes_api_calls,
     webhook_of,
 )
+from polynya.engine.errors import as_polynya
 from polynya.model.automations import LoadedAutomation
 from polynya.model.config.automation import WebhookTrigger
 from polynya.model.error_catalogue.access import REQUEST_TOO_LARGE, TOO_MANY_REQUESTS
 from polynya.model.error_catalogue.automations import (
     AUTOMATION_TAKES_NO_CALL,
     CALL_REPEATED,
+    CLUSTER_NOT_WOKEN,
     WEBHOOK_REFUSED,
     WEBHOOK_SECRET_UNUSABLE,
 )
 from polynya.model.error_catalogue.server import REQUEST_INVALID
-from polynya.model.errors import DependencyError
+from polynya.model.errors import DependencyError, PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed, caller
 from polynya.server.access.rates import Rate, RateLimits
@@ -164,6 +166,7 @@ def _webhook_called(
     why = f"the webhook {place[1]} called"
     call = AutomationCall(why, secrets.token_hex(4), f"{place[1]} {signature.hex}", known_until)
     taken = take_call(store_of(request), one.settings, call, now)
+    _wake(request, one.settings.name, taken, sender)
     if taken.is_repeated:
         raise CALL_REPEATED(where=one.settings.name, run=taken.run)
     return _answer(response, one, taken)
@@ -216,7 +219,24 @@ def call(
         text = f"{person.name}\0{idempotency_key}"
         key = f"api {hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()}"
     wanted = AutomationCall(why, secrets.token_hex(4), key, now + KEY_KEPT)
-    return _answer(response, one, take_call(store_of(request), one.settings, wanted, now))
+    taken = take_call(store_of(request), one.settings, wanted, now)
+    _wake(request, name, taken, person.name)
+    return _answer(response, one, taken)
+
+
+def _wake(request: Request, name: str, taken: TakenCall, by: str) -> None:
+    """Want a node in a cluster that has none, for a run that waits.
+
+    A call that is repeated wakes, too: the server may have died after it had taken the call.
+    """
+    if taken.is_repeated and not store_of(request).read(name)[0].waits_for(taken.run):
+        return
+    state = ServerState.of(request)
+    try:
+        state.clusters.wake(state.project(), by, f"automation {name} was called")
+    except (PolynyaError, OSError) as error:
+        why = as_polynya(error).message
+        raise CLUSTER_NOT_WOKEN(where=name, run=taken.run, why=why) from error
 
 
 def _answer(response: Response, one: LoadedAutomation, taken: TakenCall) -> CallTaken:
