@@ -21,7 +21,7 @@ from polynya.cluster.member_thread import MembershipSettings, join, watch_spot
 from polynya.cluster.membership import ClusterMembership
 from polynya.cluster.messages import ConfigurationRead, Inbox, JarsFetched, Noticed, Workers
 from polynya.cluster.report import MetricsOutlet, Node, summary
-from polynya.cluster.spot import Imds, is_on_demand, machine_type
+from polynya.cluster.spot import Imds, is_on_demand, machine_type, machine_zone
 from polynya.cluster.submit.configured import source_of
 from polynya.cluster.submit.workers import AgentPlace, RoutedWorkers
 from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
@@ -203,6 +203,7 @@ def _joining(
             stream=settings.stream,
             on_demand=is_on_demand(settings.imds, settings.life_cycle),
             machine=machine_type(settings.imds),
+            zone=machine_zone(settings.imds),
         )
         return join(membership, project.target.aws, inbox, tell)
 

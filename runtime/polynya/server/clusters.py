@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from polynya.cluster.control.interruptions import InterruptionCounts, count_interruptions
 from polynya.cluster.control.reading import (
     AGENT_STATE_FILE,
     ClusterReading,
@@ -23,6 +24,7 @@ from polynya.cluster.control.reading import (
     read_cluster,
 )
 from polynya.cluster.control.status import ClusterStatus, cluster_status
+from polynya.cluster.network.prices import NodePrice, price_of
 from polynya.cluster.network.sign_of_life import why_disconnected
 from polynya.model.loader import LoadedProject
 from polynya.store.clock import Clock
@@ -49,6 +51,17 @@ class ClusterLook:
     reading: ClusterReading
     status: ClusterStatus
     unclear: frozenset[str]
+
+    def price(self, incarnation: str) -> NodePrice:
+        """What a node costs, as the network agent was told."""
+        lease, network = self.reading.leases[incarnation], self.reading.network
+        report = None if network is None else network.prices
+        return price_of(report, lease.machine, lease.zone, on_demand=lease.on_demand, now=self.at)
+
+    @property
+    def interruptions(self) -> InterruptionCounts:
+        """How often AWS took nodes back."""
+        return count_interruptions(self.reading.interruptions, self.at)
 
 
 @dataclass(slots=True)
