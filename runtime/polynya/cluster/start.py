@@ -101,18 +101,14 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
     recorders: list[LatencyRecorder] = []
 
     def observed(event: Event) -> None:
-        for notifying in notifiers:
-            notifying.take(event)
-        for recorder in recorders:
-            recorder.take(event)
+        for listener in (*notifiers, *recorders):
+            listener.take(event)
         tell(event)
 
     def configured(project: LoadedProject) -> None:
         automations.configure(project)
-        for notifying in notifiers:
-            notifying.configure(project)
-        for recorder in recorders:
-            recorder.configure(project)
+        for listener in (*notifiers, *recorders):
+            listener.configure(project)
         if not notifiers:
             made = Notifier(
                 project,
@@ -123,11 +119,7 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
             notifiers.append(made)
             reports.append(made.put)
             made.start()
-            measuring = LatencyRecorder(
-                project, clock=clock, tell=lambda event: inbox.put(Noticed(event))
-            )
-            recorders.append(measuring)
-            measuring.start()
+            recorders.append(_measuring(project, clock, inbox))
 
     def workers(project: LoadedProject) -> Workers:
         engine = start_engine(project, long_lived=True)
@@ -138,6 +130,8 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
             gossip = _sending_gossip(stream, cluster, settings.node_id)
             reports.append(HeartbeatOutlet(gossip, clock.monotonic).put)
         here = EngineWorkers(engine, inbox)
+        for recorder in recorders:
+            recorder.look = here.waiting
         place = AgentPlace(settings.config, work, base, engine.owner)
         return RoutedWorkers(here, project.target, place, inbox, clock)
 
@@ -173,6 +167,12 @@ def _automations(
     return ClusterAutomations(
         place, clock=SystemClock(), tell=lambda event: inbox.put(Noticed(event))
     )
+
+
+def _measuring(project: LoadedProject, clock: Clock, inbox: Inbox) -> LatencyRecorder:
+    made = LatencyRecorder(project, clock=clock, tell=lambda event: inbox.put(Noticed(event)))
+    made.start()
+    return made
 
 
 def _each(*calls: Callable[[], None]) -> None:
