@@ -179,3 +179,43 @@ def test_a_rejected_record_is_replayed(visit: Page, hands: Hands) -> None:
     hands.press(visit.get_by_role("button", name="polynya quarantine replay"))
 
     assert ended(visit) == "succeeded"
+
+
+@pytest.mark.slow
+def test_a_rejected_record_becomes_a_row_once_the_setting_is_corrected(
+    visit: Page, hands: Hands, demo: Console
+) -> None:
+    users = demo.root / "tasks" / "users.yml"
+    text, who = users.read_text(), f"Nia by {type(hands).__name__}"
+    number = 900 + len(who)
+    record = f'{{"userId":{number},"name":"{who}","city":"Oslo","operation":"INSERT"'
+    landed = demo.root / "landing" / "users" / f"{number}.json"
+    landed.write_text(f'{record},"sequenceNum":9{number},"eventTime":"yesterday"}}\n')
+    visit.goto("/console/tasks/users")
+    assert started(visit, hands, "Run", "polynya run") == "succeeded"
+    visit.goto("/console/datasets/shop.users/quarantine")
+    article = visit.locator("article.record", has_text=who)
+    assert "timestamp" in article.inner_text()
+
+    visit.goto("/console/documents/tasks/users.yml")
+    hands.write(visit.get_by_label("Text", exact=True).first, text.replace("    timestamp: eventTime\n", ""))
+    hands.press(visit.get_by_role("button", name="Show what it changes"))
+    visit.locator("#change .diff").wait_for()
+    hands.press(visit.get_by_role("button", name="Save"))
+    visit.wait_for_load_state()
+    try:
+        visit.goto("/console/datasets/shop.users/quarantine")
+        hands.press(article.get_by_role("link", name="Replay this record"))
+        hands.press(visit.get_by_role("button", name="polynya quarantine replay"))
+        assert ended(visit) == "succeeded", visit.locator("main").inner_text()
+
+        visit.goto("/console/datasets/shop.users/quarantine")
+        assert article.count() == 0
+        visit.goto(
+            "/console/query?sql=" + quote(f"SELECT * FROM shop.users WHERE userId = {number}")
+        )
+        assert who in visit.locator("main table").inner_text()
+        visit.goto("/console/datasets/shop.users/rows")
+        assert who in visit.locator("#list table").inner_text()
+    finally:
+        users.write_text(text)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
-from polynya.model.errors import PolynyaError
+from fastapi import Request
+
+from polynya.server.console.page import asked
 from polynya.server.routes.latency import Latencies, LatencyShown
 
 #: The parts of a latency that a chart shows, in the order in which they happen.
@@ -26,14 +29,12 @@ Percentile: TypeAlias = Literal["50", "95", "100"]
 
 
 async def charts(
-    ask: Callable[..., Awaitable[Latencies]], days: Days, percentile: Percentile
+    request: Request, ask: Callable[..., Awaitable[Latencies]], days: Days, percentile: Percentile
 ) -> dict[str, Any]:
     """What `latency.html` shows; `ask` is the route that answers, given a window and a step."""
-    found, problem, window = None, None, int(days)
-    try:
-        found = await ask(days=window, hours=WINDOWS[window], percentile=[int(percentile)])
-    except PolynyaError as error:
-        problem = error.as_dict()
+    window = int(days)
+    ask = partial(ask, days=window, hours=WINDOWS[window], percentile=[int(percentile)])
+    found, problem = await asked(request, "was measured", ask)
     rank = f"p{percentile}"
     times, steps = _steps(found)
     parts = [{"name": part, "values": _values(steps, "seconds", part, rank)} for part in _PARTS]

@@ -24,6 +24,7 @@ from polynya.server.access.views import ALL_KINDS
 from polynya.server.console.buttons import for_part, of_dataset, offered
 from polynya.server.console.charts import Days, Percentile, charts
 from polynya.server.console.html import may, render
+from polynya.server.console.page import Page, asked
 from polynya.server.pages import Cursor
 from polynya.server.routes import datasets as datasets_api
 from polynya.server.routes import latency as latency_api
@@ -31,7 +32,7 @@ from polynya.server.routes import projects as projects_api
 from polynya.server.routes import runs as runs_api
 from polynya.server.routes.datasets import DatasetDetails
 
-router = APIRouter()
+router = APIRouter(route_class=Page)
 
 #: Signs of a value that the page shows; the API has it whole.
 _LONGEST_VALUE: Final = 500
@@ -60,6 +61,7 @@ async def latency(
     """How long changes took over time, part by part, and what waited."""
     frame = await _frame(request, name)
     found = await charts(
+        request,
         partial(run_in_threadpool, latency_api.dataset_latency, request, name),
         days,
         percentile,
@@ -96,13 +98,18 @@ async def quarantine(
 ) -> HTMLResponse:
     """Rejected records as they stood, each with its rule and its error."""
     frame = await _frame(request, name)
-    records, problem = None, None
-    try:
-        records = await run_in_threadpool(
-            datasets_api.quarantined, request, name, rule=rule or None, cursor=cursor
-        )
-    except PolynyaError as error:
-        problem = error.as_dict()
+    records, problem = await asked(
+        request,
+        "the quarantine holds",
+        partial(
+            run_in_threadpool,
+            datasets_api.quarantined,
+            request,
+            name,
+            rule=rule or None,
+            cursor=cursor,
+        ),
+    )
     return render(
         request,
         "dataset_quarantine.html",
@@ -119,11 +126,9 @@ async def quarantine(
 async def rows(request: Request, name: str, view: ViewKind = "current") -> HTMLResponse:
     """Some rows of a view, within the rights of the person who looks."""
     frame = await _frame(request, name)
-    found, problem = None, None
-    try:
-        found = await run_in_threadpool(datasets_api.rows, request, name, view)
-    except PolynyaError as error:
-        problem = error.as_dict()
+    found, problem = await asked(
+        request, "the view has", partial(run_in_threadpool, datasets_api.rows, request, name, view)
+    )
     keys = frame["dataset"].keys
     return render(
         request,
@@ -144,13 +149,18 @@ async def rows(request: Request, name: str, view: ViewKind = "current") -> HTMLR
 async def snapshots(request: Request, name: str, cursor: Cursor = None) -> HTMLResponse:
     """The commits of a dataset's table."""
     frame = await _frame(request, name)
-    commits, problem = None, None
-    try:
-        commits = await run_in_threadpool(
-            runs_api.table_commits, request, name, limit=_SNAPSHOTS_OF_A_PAGE, cursor=cursor
-        )
-    except PolynyaError as error:
-        problem = error.as_dict()
+    commits, problem = await asked(
+        request,
+        "was committed",
+        partial(
+            run_in_threadpool,
+            runs_api.table_commits,
+            request,
+            name,
+            limit=_SNAPSHOTS_OF_A_PAGE,
+            cursor=cursor,
+        ),
+    )
     oldest_first = commits.items[::-1] if commits else []
     return render(
         request,
@@ -176,11 +186,11 @@ async def snapshots(request: Request, name: str, cursor: Cursor = None) -> HTMLR
 async def files(request: Request, name: str) -> HTMLResponse:
     """The files of a dataset's table, and what maintenance will do about them."""
     frame = await _frame(request, name)
-    found, problem = None, None
-    try:
-        found = await run_in_threadpool(datasets_api.files, request, name)
-    except PolynyaError as error:
-        problem = error.as_dict()
+    found, problem = await asked(
+        request,
+        "the table consists of",
+        partial(run_in_threadpool, datasets_api.files, request, name),
+    )
     return render(request, "dataset_files.html", **frame, files=found, problem=problem)
 
 

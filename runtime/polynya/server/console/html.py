@@ -154,7 +154,13 @@ def _environment() -> Environment:
         # As of Jinja, but for text that UTF-8 does not have, which files may hold.
         "urlencode": lambda text: quote(str(text), safe="/", errors="replace"),
     }
-    made.globals |= {"asset": address, "icon": icon, "Action": Action, "refused": refused}
+    made.globals |= {
+        "asset": address,
+        "icon": icon,
+        "Action": Action,
+        "refused": refused,
+        "late_since": late_since,
+    }
     # Fragments are rendered without their page, whose imports they would miss.
     made.globals["ui"] = made.get_template("ui.html").module
     return made
@@ -175,6 +181,11 @@ def refused(verb: str) -> str | None:
     state = ServerState.of(_SHOWN_TO.get())
     error = refusal(VERBS[verb], requests_only=state.requests_only)
     return None if error is None else f"{error.message} ({error.code})"
+
+
+def late_since() -> datetime | None:
+    """Since when the server has not looked at tables although it is time; None if it has."""
+    return ServerState.of(_SHOWN_TO.get()).overview.late_since()
 
 
 def same_page(request: Request) -> Callable[..., str]:

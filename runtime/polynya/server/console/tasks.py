@@ -15,6 +15,7 @@ from polynya.server.access.door import allowed
 from polynya.server.console.buttons import of_task, offered
 from polynya.server.console.charts import Days, Percentile, charts
 from polynya.server.console.html import may, render
+from polynya.server.console.page import Page
 from polynya.server.health import HealthWord
 from polynya.server.pages import Cursor, ListPage
 from polynya.server.routes import datasets as datasets_api
@@ -25,7 +26,7 @@ from polynya.server.routes import projects as projects_api
 from polynya.server.routes.datasets import DatasetOrder, DatasetShown
 from polynya.server.routes.projects import TaskShown
 
-router = APIRouter()
+router = APIRouter(route_class=Page)
 
 #: Datasets that the button for maintenance names one by one.
 _MOST_NAMED: Final = 50
@@ -63,7 +64,9 @@ async def latency(
 ) -> HTMLResponse:
     """How long changes of its datasets took over time, and what waited of all of them."""
     found = await projects_api.task(request, name)
-    shown = await charts(partial(latency_api.task_latency, request, name), days, percentile)
+    shown = await charts(
+        request, partial(latency_api.task_latency, request, name), days, percentile
+    )
     return render(
         request,
         "task_latency.html",

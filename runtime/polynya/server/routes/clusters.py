@@ -15,6 +15,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.cluster.control.status import ShownUnitState
+from polynya.cluster.coordination.store import STORE_ERRORS, error_line
 from polynya.cluster.network.prices import NodePrice
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.loader import LoadedProject
@@ -211,26 +212,18 @@ def _agent_of(state: ServerState, name: str) -> Mapping[str, Any] | None:
 def _cluster(state: ServerState, project: LoadedProject, name: str) -> ClusterShown:
     default = project.cluster_name
     tasks = [task.name for task in project.works if (project.cluster_of(task) or default) == name]
-    look = state.clusters.look(project, name)
+    try:
+        look = state.clusters.look(project, name)
+    except STORE_ERRORS as error:
+        since = state.clusters.failing_since(name)
+        reason = f"the coordination place does not answer: {error_line(error)}"
+        return _unknown(name, tasks, reason, since)
     if look is not None:
         return _of_look(name, tasks, look)
     report = _agent_of(state, name)
     if report is None:
-        return ClusterShown(
-            name=name,
-            status="Unknown",
-            reason=f"{_NO_PLACE}: start the server with POLYNYA_COORDINATION as the agents have it",
-            since=None,
-            leader=None,
-            frozen=None,
-            tasks=sorted(tasks),
-            nodes={},
-            units={},
-            troubles=[],
-            requests=[],
-            seen_by="nothing",
-            as_of=None,
-        )
+        reason = f"{_NO_PLACE}: start the server with POLYNYA_COORDINATION as the agents have it"
+        return _unknown(name, tasks, reason, None)
     errors = [str(error.get("message", "")) for error in report["configuration"]["errors"]]
     return ClusterShown(
         name=name,
@@ -246,6 +239,24 @@ def _cluster(state: ServerState, project: LoadedProject, name: str) -> ClusterSh
         requests=[],
         seen_by="agent",
         as_of=report["at"],
+    )
+
+
+def _unknown(name: str, tasks: list[str], reason: str, since: datetime | None) -> ClusterShown:
+    return ClusterShown(
+        name=name,
+        status="Unknown",
+        reason=reason,
+        since=_iso(since),
+        leader=None,
+        frozen=None,
+        tasks=sorted(tasks),
+        nodes={},
+        units={},
+        troubles=[],
+        requests=[],
+        seen_by="nothing",
+        as_of=None,
     )
 
 
