@@ -1,7 +1,7 @@
 """No page is ever blank: whatever is down or silent, each page says what it does not know. No JVM.
 
 The places of the project are folders here, so what is unreachable is the one store or catalog that
-reads them; the database of the capture is a port that nobody listens on.
+reads them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ import pytest
 from fastapi.testclient import TestClient
 from pyiceberg.catalog.sql import SqlCatalog
 
+from polynya.capture.landing.position import TableProgress
 from polynya.cluster.coordination import store as paths
 from polynya.cluster.coordination.documents import NodeLease
 from polynya.cluster.coordination.store import DocumentStore
+from polynya.engine.commands import captures
+from polynya.model.error_catalogue.capture_databases import POSTGRESQL_UNREACHABLE
 from polynya.server import overview as overview_module
 from polynya.server.access.control import AccessSettings
 from polynya.server.access.guard import guard
@@ -35,6 +38,7 @@ from polynya.store.object_store import LocalObjectStore
 from tests.cli.conftest import CAPTURE, CONNECTION
 from tests.console.shop import SALES, STORAGE, fill
 from tests.projects import CLICKS, write_project
+from tests.server.test_sources import capture_lands
 
 DATASET = "/console/datasets/shop.orders"
 #: Those of its tabs that read the table.
@@ -159,7 +163,7 @@ def walked(client: TestClient, paths: Iterable[str] = PATHS) -> dict[str, str]:
     return texts
 
 
-def test_without_an_outage_all_is_known_but_the_silent_node_and_the_database(
+def test_without_an_outage_all_is_known_but_the_silent_node(
     client: TestClient,
 ) -> None:
     texts = walked(client)
@@ -169,12 +173,24 @@ def test_without_an_outage_all_is_known_but_the_silent_node_and_the_database(
     unknown = {path for path, text in texts.items() if "is not known since" in text}
     assert unknown <= {f"{DATASET}/quarantine", f"{DATASET}/rows"}
     assert node["state"] == "unclear" and "its lease is old" in texts["/console/clusters/shop"]
-    for _ in range(100):
-        capture = client.get("/console/captures/shop_db").text
-        if "POLYNYA-" in capture:
-            break
-        time.sleep(0.05)
-    assert "POLYNYA-" in capture, "why the database does not answer"
+
+
+def test_a_database_that_is_down_leaves_the_page_of_its_capture_with_why_and_since(
+    state: ServerState, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(_: object) -> object:
+        raise POSTGRESQL_UNREACHABLE(where="shop", why="timed out")
+
+    capture_lands(state.root, **{"public.a": TableProgress("loaded", rows=1200)})
+    monkeypatch.setenv("SHOP_PW", "secret")
+    monkeypatch.setattr(captures, "open_database", unreachable)
+    (task,) = state.project().captures
+    state.sources.ask(state.project(), task)
+
+    text = walked(client, ["/console/captures/shop_db"])["/console/captures/shop_db"]
+    assert "public.a" in text and "1,200" in text
+    assert POSTGRESQL_UNREACHABLE.code in text
+    assert re.search("The database has not answered since <time", text)
 
 
 def test_without_the_warehouse_tables_are_unknown_since_the_first_look(

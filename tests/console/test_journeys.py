@@ -198,7 +198,9 @@ def test_a_rejected_record_becomes_a_row_once_the_setting_is_corrected(
     assert "timestamp" in article.inner_text()
 
     visit.goto("/console/documents/tasks/users.yml")
-    hands.write(visit.get_by_label("Text", exact=True).first, text.replace("    timestamp: eventTime\n", ""))
+    hands.write(
+        visit.get_by_label("Text", exact=True).first, text.replace("    timestamp: eventTime\n", "")
+    )
     hands.press(visit.get_by_role("button", name="Show what it changes"))
     visit.locator("#change .diff").wait_for()
     hands.press(visit.get_by_role("button", name="Save"))
@@ -211,10 +213,6 @@ def test_a_rejected_record_becomes_a_row_once_the_setting_is_corrected(
 
         visit.goto("/console/datasets/shop.users/quarantine")
         assert article.count() == 0
-        visit.goto(
-            "/console/query?sql=" + quote(f"SELECT * FROM shop.users WHERE userId = {number}")
-        )
-        assert who in visit.locator("main table").inner_text()
         visit.goto("/console/datasets/shop.users/rows")
         assert who in visit.locator("#list table").inner_text()
     finally:
