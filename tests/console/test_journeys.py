@@ -142,8 +142,13 @@ def test_a_plan_is_reviewed_approved_and_applied(visit: Page, hands: Hands, demo
         users.write_text(text)
 
 
-def test_pending_changes_are_applied(visit: Page, hands: Hands) -> None:
-    visit.goto("/console/datasets/bank.accounts")
+def test_a_dataset_that_waits_is_found_and_its_changes_are_applied(
+    visit: Page, hands: Hands
+) -> None:
+    visit.goto("/console")
+    hands.press(visit.get_by_role("link", name="bank.accounts").first)
+    visit.wait_for_url("**/console/datasets/bank.accounts")
+    assert "Freshness" in visit.locator("main").inner_text()
 
     assert started(visit, hands, "Apply now", "polynya run") == "succeeded"
 
