@@ -203,13 +203,13 @@ def test_a_rejected_record_becomes_a_row_once_the_setting_is_corrected(
     assert "timestamp" in article.inner_text()
 
     visit.goto("/console/documents/tasks/users.yml")
-    hands.write(
-        visit.get_by_label("Text", exact=True).first, text.replace("    timestamp: eventTime\n", "")
-    )
+    corrected = text.replace("    timestamp: eventTime\n", "")
+    hands.write(visit.get_by_label("Text", exact=True).first, corrected)
     hands.press(visit.get_by_role("button", name="Show what it changes"))
     visit.locator("#change .diff").wait_for()
-    hands.press(visit.get_by_role("button", name="Save"))
-    visit.wait_for_load_state()
+    with visit.expect_response(lambda one: one.request.method == "POST"):
+        hands.press(visit.get_by_role("button", name="Save"))
+    assert users.read_text() == corrected
     try:
         visit.goto("/console/datasets/shop.users/quarantine")
         hands.press(article.get_by_role("link", name="Replay this record"))
