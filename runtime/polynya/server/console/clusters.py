@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
@@ -41,7 +40,7 @@ async def cluster(
     nodes, problem = await asked(
         request,
         "nodes and units are there",
-        partial(run_in_threadpool, clusters_api.nodes, request, name, limit=_MOST_NODES),
+        lambda: run_in_threadpool(clusters_api.nodes, request, name, limit=_MOST_NODES),
     )
     units = None
     if nodes is not None:

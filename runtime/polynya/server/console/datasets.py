@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -62,7 +61,7 @@ async def latency(
     frame = await _frame(request, name)
     found = await charts(
         request,
-        partial(run_in_threadpool, latency_api.dataset_latency, request, name),
+        lambda **window: run_in_threadpool(latency_api.dataset_latency, request, name, **window),
         days,
         percentile,
     )
@@ -101,8 +100,7 @@ async def quarantine(
     records, problem = await asked(
         request,
         "the quarantine holds",
-        partial(
-            run_in_threadpool,
+        lambda: run_in_threadpool(
             datasets_api.quarantined,
             request,
             name,
@@ -127,7 +125,7 @@ async def rows(request: Request, name: str, view: ViewKind = "current") -> HTMLR
     """Some rows of a view, within the rights of the person who looks."""
     frame = await _frame(request, name)
     found, problem = await asked(
-        request, "the view has", partial(run_in_threadpool, datasets_api.rows, request, name, view)
+        request, "the view has", lambda: run_in_threadpool(datasets_api.rows, request, name, view)
     )
     keys = frame["dataset"].keys
     return render(
@@ -152,8 +150,7 @@ async def snapshots(request: Request, name: str, cursor: Cursor = None) -> HTMLR
     commits, problem = await asked(
         request,
         "was committed",
-        partial(
-            run_in_threadpool,
+        lambda: run_in_threadpool(
             runs_api.table_commits,
             request,
             name,
@@ -189,7 +186,7 @@ async def files(request: Request, name: str) -> HTMLResponse:
     found, problem = await asked(
         request,
         "the table consists of",
-        partial(run_in_threadpool, datasets_api.files, request, name),
+        lambda: run_in_threadpool(datasets_api.files, request, name),
     )
     return render(request, "dataset_files.html", **frame, files=found, problem=problem)
 
