@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Final
@@ -85,7 +86,9 @@ def _is_called(name: str, glob: str) -> bool:
 
 
 def _parts(step: LatencyStep) -> str:
-    found = [(part, step.percentiles[part], "s") for part in PARTS if part in step.percentiles]
+    found: list[tuple[str, Mapping[int, float], str]] = [
+        (part, step.percentiles[part], "s") for part in PARTS if part in step.percentiles
+    ]
     found += [
         (words, step.backlog[part], unit) for part, words, unit in _BACKLOG if part in step.backlog
     ]

@@ -194,15 +194,18 @@ def _joined(
     def amount(mine: int | None, its: int | None) -> int | None:
         return mine if its is None else its if mine is None else amounts(mine, its)
 
-    times = (*PARTS, "waiting_seconds")
-    worst = {name: _worst(getattr(one, name), getattr(other, name)) for name in times}
     return replace(
         one,
         batches=one.batches + other.batches,
         rows=one.rows + other.rows,
         waiting_bytes=amount(one.waiting_bytes, other.waiting_bytes),
         pending_rows=amount(one.pending_rows, other.pending_rows),
-        **worst,
+        source=_worst(one.source, other.source),
+        landing=_worst(one.landing, other.landing),
+        copy=_worst(one.copy, other.copy),
+        apply=_worst(one.apply, other.apply),
+        total=_worst(one.total, other.total),
+        waiting_seconds=_worst(one.waiting_seconds, other.waiting_seconds),
     )
 
 
