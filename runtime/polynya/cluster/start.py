@@ -97,29 +97,27 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
 
     automations = _automations(settings, work, base, inbox)
     reports.append(automations.put)
-    notifiers: list[Notifier] = []
-    recorders: list[LatencyRecorder] = []
+    listeners: list[Notifier | LatencyRecorder] = []
 
     def observed(event: Event) -> None:
-        for listener in (*notifiers, *recorders):
+        for listener in listeners:
             listener.take(event)
         tell(event)
 
     def configured(project: LoadedProject) -> None:
         automations.configure(project)
-        for listener in (*notifiers, *recorders):
+        for listener in listeners:
             listener.configure(project)
-        if not notifiers:
+        if not listeners:
             made = Notifier(
                 project,
                 clock=clock,
                 tell=lambda event: inbox.put(Noticed(event)),
                 name=settings.node_id,
             )
-            notifiers.append(made)
             reports.append(made.put)
             made.start()
-            recorders.append(_measuring(project, clock, inbox))
+            listeners.extend((made, _measuring(project, clock, inbox)))
 
     def workers(project: LoadedProject) -> Workers:
         engine = start_engine(project, long_lived=True)
@@ -130,8 +128,9 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
             gossip = _sending_gossip(stream, cluster, settings.node_id)
             reports.append(HeartbeatOutlet(gossip, clock.monotonic).put)
         here = EngineWorkers(engine, inbox)
-        for recorder in recorders:
-            recorder.look = here.waiting
+        for listener in listeners:
+            if isinstance(listener, LatencyRecorder):
+                listener.look = here.waiting
         place = AgentPlace(settings.config, work, base, engine.owner)
         return RoutedWorkers(here, project.target, place, inbox, clock)
 
