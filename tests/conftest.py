@@ -38,6 +38,15 @@ SHORT_LIVED = (
     "-Djdk.lang.Process.launchMechanism=VFORK",
 )
 
+#: Files that share what one process makes: the templates of all stages, or the console's lake.
+SHARING = {
+    "stacks": ("tests/stacks/",),
+    "lake of the console": (
+        "tests/console/test_every_page.py",
+        "tests/console/test_journeys.py",
+    ),
+}
+
 # `--hypothesis-profile nightly` looks longer than a push can wait.
 settings.register_profile("ci", deadline=None)
 settings.register_profile("nightly", deadline=None, max_examples=500)
@@ -137,15 +146,15 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadfile`, keep a file in one process, and all that shares the stacks."""
+    """With `--dist loadfile`, keep a file in one process, and all that shares stacks or a lake."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            whole = nodeid.startswith("tests/stacks/")
-            return "tests/stacks" if whole else super()._split_scope(nodeid)
+            shared = (one for one, files in SHARING.items() if nodeid.startswith(files))
+            return next(shared, None) or super()._split_scope(nodeid)
 
     return Scheduling(config, log)
 

@@ -40,6 +40,7 @@ _ABOUT_GROUPS: Final = (
     "autoscaling:DescribeInstanceRefreshes",
     "autoscaling:DescribeScalingActivities",
 )
+_ABOUT_PRICES: Final = ("ec2:DescribeSpotPriceHistory", "pricing:GetProducts")
 
 
 class NetworkAgent(Construct):
@@ -122,7 +123,7 @@ class NetworkAgent(Construct):
         clusters: Sequence[str],
         launches: Sequence[LaunchedNodes] = (),
     ) -> None:
-        """Let it take commands for clusters, change their groups, and see how these are.
+        """Let it take commands for clusters, change their groups, and see their state and prices.
 
         Args:
             configuration: the bucket in which commands lie, below the coordination prefix.
@@ -168,6 +169,13 @@ class NetworkAgent(Construct):
             actions=_ABOUT_GROUPS,
             resources=["*"],
             wildcard="Auto Scaling lets nobody scope its Describe actions",
+        )
+        allow(
+            self.role,
+            "SeePrices",
+            actions=_ABOUT_PRICES,
+            resources=["*"],
+            wildcard="prices belong to no resource",
         )
         allow(
             self.role,

@@ -14,6 +14,7 @@ Endpoint: TypeAlias = Literal[
     "autoscaling",
     "athena",
     "cloudformation",
+    "ec2",
     "emr-serverless",
     "events",
     "glue",

@@ -21,7 +21,7 @@ from polynya.store.clock import SystemClock
 from polynya.store.jobs import Bounds, GroupFacts
 from polynya.store.object_store import LocalObjectStore
 from polynya.testing.fakes import FakeClock
-from tests.cluster.network.given import CLUSTER, Groups, Wire
+from tests.cluster.network.given import CLUSTER, Groups, Prices, Wire
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def agent_at(place: Path, groups: Groups, told: list[str], metrics: Metrics) -> 
     place.mkdir(exist_ok=True)
     store, clock = LocalObjectStore(place), SystemClock()
     return make_network_agent(
-        settings, store, groups, clock=clock, notify=told.append, tell=discard
+        settings, store, groups, Prices(), clock=clock, notify=told.append, tell=discard
     )
 
 

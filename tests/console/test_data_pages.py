@@ -7,12 +7,15 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from fastapi import Request
 
 from polynya.server.access.actions import Action
 from polynya.server.console.buttons import of_task
+from polynya.server.operations.verbs import VERBS
 from polynya.server.routes import datasets
 from polynya.server.routes.projects import TaskShown
 from polynya.server.routes.queries import QueryAnswered
+from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
 from tests.console.hostile import Elements, filled
 from tests.server.access.served import ROLES, Served, served
@@ -187,3 +190,31 @@ def test_an_error_code_has_a_page_with_what_to_do(console: Served) -> None:
     assert "<code>polynya adopt</code>" in known
     assert unknown.status_code == 404
     assert "/console/errors/POLYNYA-LAKE-042" in found
+
+
+def test_a_server_that_leaves_tables_to_others_says_so_before_a_click(console: Served) -> None:
+    state = ServerState.of(Request({"type": "http", "app": console.client.app}))
+    state.requests_only = True
+
+    dataset = page(console, ANN, "/console/datasets/shop.users")
+    form = page(console, ANN, "/console/actions/run?tasks=users")
+    listed = console.client.get("/api/v1/actions", headers=console.token(ANN, *Action)).json()
+    code = {one["name"]: one["refused"] and one["refused"]["code"] for one in listed}
+
+    assert buttons(page(console, ANN, "/console/tasks/users")) >= {"task-stop", "task-start"}
+    off = set(re.findall(r'title="[^"]*SRV-060[^"]*" data-refused="([a-z-]+)"', dataset))
+    assert off >= {"run", "maintain", "verify", "task-recreate"} - buttons(dataset)
+    assert not buttons(dataset) & {"run", "maintain", "verify"}
+    assert "such buttons are off" in dataset
+    assert re.search(r'<button class="strong" disabled>', form)
+    assert code["run"] == code["quarantine-replay"] == "POLYNYA-SRV-060"
+    assert code["plan"] is code["task-stop"] is None
+
+
+def test_the_actions_of_the_api_are_those_of_the_person(console: Served) -> None:
+    def names(person: str) -> set[str]:
+        answer = console.client.get("/api/v1/actions", headers=console.token(person, *Action))
+        return {one["name"] for one in answer.json()}
+
+    assert names(ANN) == set(VERBS)
+    assert "run" in names(OLEG) and "migrate" not in names(VERA)

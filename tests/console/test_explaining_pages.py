@@ -29,6 +29,21 @@ PART = {"hx-request": "true"}
 VIEWS = {"shop.orders": ["id", "person"], "shop.orders__history": ["id"], "bank.lines": ["a"]}
 
 
+PAID = """\
+apiVersion: polynya/v1
+kind: transform
+name: paid
+from: [shop]
+datasets:
+  - name: people
+    keys: [person]
+    sql: |
+      WITH paid AS (SELECT person, sum(amount) AS total FROM shop.orders GROUP BY person),
+      large AS (SELECT person FROM paid WHERE total > 3)
+      SELECT person FROM large
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write_project(tmp_path_factory.mktemp("shop"), shop=STORAGE, sales=SALES)
@@ -244,6 +259,23 @@ def test_a_transform_shows_its_graph_how_it_is_computed_and_what_it_expects(
     assert "Affected keys took 0.5 s, while 25 % of the input rows had changed" in text
     assert "2 committed results failed it" in text
     assert "sales.totals" in shown(client, "/console/transforms")
+
+
+def test_a_query_in_sql_shows_each_part_that_it_names_as_a_step(tmp_path: Path) -> None:
+    fill(write_project(tmp_path, shop=STORAGE, paid=PAID))
+    client = TestClient(app_of(ServerState(tmp_path, None, SystemClock())))
+    path = "/console/transforms/paid/paid.people"
+    nodes, edges = graph(client, path)
+    text = shown(client, path)
+
+    assert nodes == {"shop.orders", "1 with", "2 with", "3 select", "paid.people"}
+    assert edges == {
+        ("shop.orders", "1 with"),
+        ("1 with", "2 with"),
+        ("2 with", "3 select"),
+        ("3 select", "paid.people"),
+    }
+    assert "large, reads paid" in text and "WHERE total > 3" in text
 
 
 def test_one_record_is_told_by_both_clocks(client: TestClient) -> None:

@@ -12,7 +12,16 @@ from fastapi.testclient import TestClient
 from polynya.model.errors import DependencyError
 from polynya.server.app import app_of
 from polynya.server.pages import ListPage
-from polynya.server.routes import captures, datasets, documents, operations, projects, runs, streams
+from polynya.server.routes import (
+    captures,
+    datasets,
+    documents,
+    latency,
+    operations,
+    projects,
+    runs,
+    streams,
+)
 from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
 from tests.console.hostile import HOSTILE, SEEN, TAME, Elements, filled, hidden
@@ -43,6 +52,7 @@ PATHS = (
     "/console/datasets",
     "/console/datasets/x",
     "/console/datasets/x/latency",
+    "/console/tasks/x/latency",
     "/console/datasets/x/schema",
     "/console/datasets/x/quarantine",
     "/console/datasets/x/rows",
@@ -57,7 +67,7 @@ PATHS = (
     "/console/runs/x",
 )
 #: Their texts are of the product, or they read no text of others.
-WITHOUT_TEXT = {"/console/datasets/x/latency"}
+WITHOUT_TEXT = {"/console/datasets/x/latency", "/console/tasks/x/latency"}
 
 
 def listed(model: Any, text: str, of: Any = ListPage, **given: Any) -> Any:
@@ -84,7 +94,7 @@ def answers(text: str) -> dict[tuple[Any, str], Any]:
     files = filled(
         datasets.TableFiles, text, health={**dict.fromkeys(HEALTH_NUMBERS, 3), "oldest": text}
     )
-    latencies = filled(datasets.Latencies, text)
+    latencies = filled(latency.Latencies, text)
     latencies.items[0].at = MOMENT
     return {
         (projects, "project"): filled(
@@ -98,7 +108,8 @@ def answers(text: str) -> dict[tuple[Any, str], Any]:
         (projects, "changes"): filled(projects.RecentChanges, text),
         (datasets, "dataset"): details,
         (datasets, "datasets"): listed(datasets.DatasetShown, text),
-        (datasets, "latency"): latencies,
+        (latency, "dataset_latency"): latencies,
+        (latency, "task_latency"): latencies,
         (datasets, "quarantined"): listed(datasets.QuarantinedRecord, text),
         (datasets, "files"): files,
         (datasets, "rows"): datasets.SampleRows(
@@ -119,7 +130,7 @@ def answers(text: str) -> dict[tuple[Any, str], Any]:
     }
 
 
-COROUTINES = {"project", "task", "tasks", "changes", "dataset", "datasets"}
+COROUTINES = {"project", "task", "tasks", "changes", "dataset", "datasets", "task_latency"}
 
 
 def answering(found: Any, name: str) -> Any:
@@ -181,23 +192,23 @@ def test_the_check_sees_a_value_that_is_not_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "path"),
+    ("route", "path"),
     [
-        ("quarantined", "/console/datasets/x/quarantine"),
-        ("files", "/console/datasets/x/files"),
-        ("rows", "/console/datasets/x/rows"),
-        ("latency", "/console/datasets/x/latency"),
+        ((datasets, "quarantined"), "/console/datasets/x/quarantine"),
+        ((datasets, "files"), "/console/datasets/x/files"),
+        ((datasets, "rows"), "/console/datasets/x/rows"),
+        ((latency, "dataset_latency"), "/console/datasets/x/latency"),
     ],
 )
 def test_a_part_that_cannot_be_had_says_why_and_leaves_the_page(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch, name: str, path: str
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, route: tuple[Any, str], path: str
 ) -> None:
     def fails(*_: Any, **__: Any) -> Any:
         raise DependencyError("POLYNYA-DEP-001", HOSTILE, fix="wait `a moment`")
 
     for (module, known), found in answers(TAME).items():
         monkeypatch.setattr(module, known, answering(found, known))
-    monkeypatch.setattr(datasets, name, fails)
+    monkeypatch.setattr(*route, fails)
     answer = client.get(path)
 
     assert answer.status_code == 200

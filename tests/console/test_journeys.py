@@ -142,8 +142,13 @@ def test_a_plan_is_reviewed_approved_and_applied(visit: Page, hands: Hands, demo
         users.write_text(text)
 
 
-def test_pending_changes_are_applied(visit: Page, hands: Hands) -> None:
-    visit.goto("/console/datasets/bank.accounts")
+def test_a_dataset_that_waits_is_found_and_its_changes_are_applied(
+    visit: Page, hands: Hands
+) -> None:
+    visit.goto("/console")
+    hands.press(visit.get_by_role("link", name="bank.accounts").first)
+    visit.wait_for_url("**/console/datasets/bank.accounts")
+    assert "Freshness" in visit.locator("main").inner_text()
 
     assert started(visit, hands, "Apply now", "polynya run") == "succeeded"
 
@@ -179,3 +184,41 @@ def test_a_rejected_record_is_replayed(visit: Page, hands: Hands) -> None:
     hands.press(visit.get_by_role("button", name="polynya quarantine replay"))
 
     assert ended(visit) == "succeeded"
+
+
+@pytest.mark.slow
+def test_a_rejected_record_becomes_a_row_once_the_setting_is_corrected(
+    visit: Page, hands: Hands, demo: Console
+) -> None:
+    users = demo.root / "tasks" / "users.yml"
+    text, who = users.read_text(), f"Nia by {type(hands).__name__}"
+    number = 900 + len(who)
+    record = f'{{"userId":{number},"name":"{who}","city":"Oslo","operation":"INSERT"'
+    landed = demo.root / "landing" / "users" / f"{number}.json"
+    landed.write_text(f'{record},"sequenceNum":9{number},"eventTime":"yesterday"}}\n')
+    visit.goto("/console/tasks/users")
+    assert started(visit, hands, "Run", "polynya run") == "succeeded"
+    visit.goto("/console/datasets/shop.users/quarantine")
+    article = visit.locator("article.record", has_text=who)
+    assert "timestamp" in article.inner_text()
+
+    visit.goto("/console/documents/tasks/users.yml")
+    corrected = text.replace("    timestamp: eventTime\n", "")
+    hands.write(visit.get_by_label("Text", exact=True).first, corrected)
+    hands.press(visit.get_by_role("button", name="Show what it changes"))
+    visit.locator("#change .diff").wait_for()
+    with visit.expect_response(lambda one: one.request.method == "POST"):
+        hands.press(visit.get_by_role("button", name="Save"))
+    assert users.read_text() == corrected
+    try:
+        visit.goto("/console/datasets/shop.users/quarantine")
+        hands.press(article.get_by_role("link", name="Replay this record"))
+        hands.press(visit.get_by_role("button", name="polynya quarantine replay"))
+        assert ended(visit) == "succeeded", visit.locator("main").inner_text()
+
+        visit.goto("/console/datasets/shop.users/quarantine")
+        assert article.count() == 0
+        visit.goto("/console/datasets/shop.users/rows")
+        assert who in visit.locator("#list table").inner_text()
+    finally:
+        users.write_text(text)

@@ -1,4 +1,4 @@
-"""Journeys that need no table: a node is drained, and somebody gets another role."""
+"""Journeys without tables: a node is drained, a table captured again, a role changed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from polynya.capture.landing.position import TableProgress
+from polynya.capture.wire import RequestFolder
 from polynya.cluster.coordination import store as paths
 from polynya.cluster.coordination.documents import LeaderLease, NodeLease, UnitOwnership
 from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.unit import JobKey
 from polynya.store.object_store import LocalObjectStore
+from tests.cli.conftest import CAPTURE, CONNECTION
 from tests.console.hands import Hands, Keyboard, Mouse
 from tests.console.lake import Console, console
 from tests.projects import USERS, write_project
 from tests.server.access.served import ROLES
+from tests.server.test_sources import capture_lands
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -103,6 +107,39 @@ def test_a_node_is_drained(chromium: Browser, nodes: Console, by: str) -> None:
     page.goto("/console/clusters/shop")
     # The page looks again by itself.
     page.get_by_text("it is noisy").first.wait_for()
+    page.context.close()
+
+
+@pytest.fixture
+def captured(tmp_path: Path) -> Iterator[Console]:
+    """The console of a capture that has given one of its tables up."""
+    root = write_project(tmp_path / "shop", shop_db=CAPTURE)
+    (root / "connections").mkdir()
+    (root / "connections" / "shop.yml").write_text(CONNECTION)
+    refused = TableProgress("suspended", rows=3, why="POLYNYA-GTW-020: the database refuses it")
+    capture_lands(root, **{"public.a": TableProgress("loaded", rows=1), "public.b": refused})
+    with console(root) as found:
+        yield found
+
+
+def test_a_table_that_a_capture_gave_up_is_loaded_again(
+    chromium: Browser, captured: Console, by: str
+) -> None:
+    page = chromium.new_context(base_url=captured.url, locale="en-US").new_page()
+    hands = hands_of(by, page)
+    page.goto("/console/captures")
+    hands.press(page.get_by_role("link", name="shop_db", exact=True).first)
+    page.wait_for_url("**/console/captures/shop_db")
+    row = page.get_by_role("row").filter(has_text="public.b")
+    assert "the database refuses it" in row.inner_text()
+
+    hands.press(row.get_by_role("link", name="Load again"))
+    hands.press(page.get_by_role("button", name="polynya landing reload"))
+    page.locator('[data-word="succeeded"]').wait_for(timeout=60_000)
+
+    store = LocalObjectStore(captured.root / "landing")
+    (request,) = RequestFolder(store, "shop_db").pending().requests.values()
+    assert (request.tables, request.reload) == (("public.b",), True)
     page.context.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 
+from polynya.engine.backlog import Backlog
 from polynya.engine.latency import LatencyRecorder
+from polynya.formats.batch import FilePart
 from polynya.lake.warehouse.latency_table import NAME, LatencyTable
 from polynya.model.loader import LoadedProject, load_project
 from polynya.observe.events import Event
@@ -147,3 +150,38 @@ def test_nothing_is_measured_or_written_without_the_setting(tmp_path: Path) -> N
     one.write_if_due()
     with one.running():
         pass
+
+
+def test_a_backlog_is_kept_while_nothing_is_copied(catalog: Catalog, tmp_path: Path) -> None:
+    clock, told = FakeClock(NOW), list[Event]()
+    one = recorder(tmp_path, told, clock, open_catalog=lambda: catalog)
+    backlog = Backlog()
+    one.look = lambda: backlog.datasets(clock.monotonic())
+    backlog.listed("shop.users", [FilePart("a.json", 700)], clock.monotonic())
+    backlog.listed("landing/of/a/stream", [FilePart("b", 1)], clock.monotonic())
+    backlog.pending("shop.users", 12)
+    for _ in range(4):
+        clock.advance(timedelta(minutes=5))
+        one.see_backlog()
+    one.write_if_due()
+
+    kept = LatencyTable(catalog, "shop_internal").read(NOW)
+    assert [(each.dataset, each.waiting_bytes, each.pending_rows) for each in kept] == [
+        ("shop.users", 700, 12)
+    ] * 3
+    assert kept[-1].waiting_seconds == 900.0 and told == []
+
+
+def test_a_table_of_an_earlier_version_is_read_and_gets_the_columns_of_the_backlog(
+    catalog: Catalog,
+) -> None:
+    table = LatencyTable(catalog, "shop_internal")
+    table.append([sample(1)])
+    with catalog.load_table(("shop_internal", NAME)).update_schema() as change:
+        for column in ("waiting_bytes", "waiting_seconds", "pending_rows"):
+            change.delete_column(column)
+    assert table.read(NOW - 2 * DAY) == [sample(1)]
+    table.maintain(keep=30 * DAY, now=NOW)
+
+    table.append([replace(sample(0), pending_rows=5)])
+    assert [one.pending_rows for one in table.read(NOW - 2 * DAY)] == [5, None]

@@ -73,6 +73,7 @@ def test_a_run_tells_of_quarantine_once_and_the_server_publishes_it(
     [step] = [one for one in call("latency", "--step", "1d") if one["type"] == "latency"]
     assert (step["dataset"], step["rows"]) == ("shop.users", 2)
     assert 0 < step["copy_seconds"]["p95"] < 600 and "apply_seconds" in step
+    assert step["waiting_bytes"]["p95"] > 0, "its file waited before it was copied"
     # The table of latencies disturbs no other command.
     for words in (("status",), ("verify",), ("maintain",), ("views",)):
         assert not [one for one in call(*words) if one["type"] == "error"], words

@@ -12,11 +12,13 @@ from polynya.observe.engine import BatchCopied, DatasetApplied
 from polynya.observe.events import Event
 from polynya.observe.latency import (
     BUCKET,
+    DatasetBacklog,
     LatencyMeter,
     LatencySample,
     bucket_of,
     latency_series,
     nearest_rank,
+    samples_of_task,
 )
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -129,3 +131,38 @@ def test_a_bucket_begins_at_most_five_minutes_before_its_moments(at: datetime) -
 
     assert timedelta(0) <= moment - bucket_of(moment) < BUCKET
     assert bucket_of(bucket_of(moment)) == bucket_of(moment)
+
+
+WAITING = DatasetBacklog(size_bytes=500, seconds=20.0, pending_rows=7)
+
+
+def looked(meter: LatencyMeter, backlog: DatasetBacklog, minute: float) -> LatencyMeter:
+    return meter.with_backlog({"shop.users": backlog}, NOON + minute * MINUTE, lambda _: "users")
+
+
+def test_the_most_that_waited_in_a_bucket_is_kept_also_without_a_copy() -> None:
+    meter = looked(looked(LatencyMeter(), WAITING, 1), DatasetBacklog(pending_rows=9), 2)
+
+    [one] = meter.taken(NOON + timedelta(days=1))[0]
+    assert (one.waiting_bytes, one.waiting_seconds, one.pending_rows) == (500, 20.0, 9)
+    assert (one.batches, one.copy, one.task) == (0, None, "users")
+
+
+def test_an_idle_dataset_has_no_sample_and_one_that_copied_a_backlog_of_nothing() -> None:
+    copies = LatencyMeter().after(copied(1.0), NOON + MINUTE, "users")
+
+    assert looked(LatencyMeter(), DatasetBacklog(), 1).samples == {}
+    [one] = looked(copies, DatasetBacklog(), 2).samples.values()
+    assert (one.waiting_bytes, one.pending_rows) == (0, 0)
+
+
+def test_a_task_waits_for_all_of_its_datasets_and_is_as_slow_as_the_slowest() -> None:
+    def one(dataset: str, pending: int, total: float) -> LatencySample:
+        return LatencySample(NOON, "shop", dataset, 1, 10, total=total, pending_rows=pending)
+
+    # Another node had the orders, too, in the same five minutes.
+    samples = [one("shop.users", 3, 5.0), one("shop.orders", 4, 9.0), one("shop.orders", 6, 1.0)]
+
+    [found] = samples_of_task(samples, "shop")
+    assert (found.dataset, found.pending_rows, found.total) == ("shop", 9, 9.0)
+    assert (found.rows, found.waiting_bytes) == (30, None)

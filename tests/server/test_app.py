@@ -52,7 +52,13 @@ def test_the_project_its_tasks_and_datasets_are_resources(client: TestClient) ->
     assert (task["name"], task["kind"], task["file"]) == ("users", "storage", "tasks/users.yml")
     assert client.get("/api/v1/tasks/users").json() == task
     assert dataset["parts"] == [
-        {"part": "copy", "word": "new", "says": "nothing was copied yet", "fix": None}
+        {
+            "part": "copy",
+            "word": "new",
+            "says": "nothing was copied yet",
+            "fix": None,
+            "since": None,
+        }
     ]
     assert details["rows"] is None
     assert client.get("/api/v1/datasets/shop.users/quarantine").json()["items"] == []

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from polynya.cluster.control.interruptions import InterruptionLog
 from polynya.cluster.control.requests import Requests
 from polynya.cluster.coordination import store as paths
 from polynya.cluster.coordination.documents import (
@@ -20,7 +21,10 @@ from polynya.cluster.coordination.documents import (
     NodeState,
     UnitOwnership,
 )
+from polynya.cluster.coordination.member_state import NodeIdentity
 from polynya.cluster.coordination.store import DocumentStore
+from polynya.cluster.network.documents import AgentReport, MachinePrice, PriceReport
+from polynya.cluster.spot import INTERRUPTION
 from polynya.cluster.unit import JobKey
 from polynya.server.app import app_of
 from polynya.server.clusters import ClusterWatch
@@ -54,6 +58,7 @@ class Cluster:
         *,
         on_demand: bool = False,
         leaving: str = "",
+        machine: str = "m7g.large",
     ) -> str:
         now = self.clock.now()
         lease = NodeLease(
@@ -62,7 +67,8 @@ class Cluster:
             state=state,
             on_demand=on_demand,
             since=now - timedelta(hours=1),
-            machine="m7g.large",
+            machine=machine,
+            zone="eu-1a" if machine else "",
             leaving=leaving,
             renewed_at=now - timedelta(seconds=age),
         )
@@ -129,6 +135,38 @@ def test_a_node_that_is_drained_and_one_that_has_left_say_so(cluster: Cluster) -
     assert (gone["node"], gone["machine"]) == ("n3", "m7g.large")
     assert gone["leaving"] == "Spot interruption notice: terminate"
     assert gone["reason"] == "it has left: Spot interruption notice: terminate"
+
+
+def test_a_cluster_tells_its_cost_and_how_often_aws_took_nodes_back(cluster: Cluster) -> None:
+    now = cluster.clock.now()
+    price = MachinePrice(
+        machine="m7g.large",
+        zone="eu-1a",
+        asked_at=now,
+        spot=0.03,
+        spot_at=now,
+        on_demand=0.08,
+        on_demand_at=now,
+    )
+    report = AgentReport(
+        agent="gateway",
+        token="a",
+        state="connected",
+        since=now,
+        renewed_at=now,
+        prices=PriceReport(machines=(price,)),
+    )
+    assert cluster.documents.write("network-agent", report, None)
+    cluster.node("n3", machine="", on_demand=True)
+    cluster.node("n4", "gone")
+    InterruptionLog(cluster.documents, NodeIdentity("n4"), cluster.clock.now)(f"{INTERRUPTION}: x")
+
+    shown, nodes = cluster.asks("/shop"), cluster.asks("/shop/nodes")["items"]
+
+    assert shown["cost"] == {"dollars_per_hour": 0.11, "nodes": 3, "unknown": 1}
+    assert shown["spot_interruptions"] == {"last_24_hours": 1, "last_30_days": 1}
+    assert [one["price"]["dollars_per_hour"] for one in nodes] == [0.03, 0.08, None]
+    assert "EC2" in nodes[2]["price"]["unknown"]
 
 
 def test_a_node_without_a_fresh_lease_is_unclear_and_then_silent(cluster: Cluster) -> None:

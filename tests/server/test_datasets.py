@@ -43,7 +43,8 @@ def test_latency_comes_in_steps_with_percentiles_of_each_part(
 
     def sample(hours: float, dataset: str = "shop.users") -> LatencySample:
         at = NOON - timedelta(hours=hours)
-        return LatencySample(at, "users", dataset, 1, 10, hours, 2.0, 3.0, 4.0, hours + 5)
+        times = hours, 2.0, 3.0, 4.0, hours + 5
+        return LatencySample(at, "users", dataset, 1, 10, *times, 7000, 60.0, int(hours * 100))
 
     LatencyTable(catalog_in(folder), "shop_internal").append(
         [sample(1), sample(2), sample(30), sample(2, "shop.other"), sample(24 * 40)]
@@ -54,8 +55,20 @@ def test_latency_comes_in_steps_with_percentiles_of_each_part(
     assert [one["samples"] for one in found["items"]] == [1, 2]
     assert found["items"][1]["seconds"]["source"] == {"p50": 1.0, "p100": 2.0}
     assert found["items"][1]["seconds"]["apply"] == {"p50": 4.0, "p100": 4.0}
-    page = client.get("/console/datasets/shop.users/latency?days=30&percentile=100").text
-    assert "How long changes took, part by part" in page
+    assert found["items"][1]["backlog"] == {
+        "waiting_bytes": {"p50": 7000, "p100": 7000},
+        "waiting_seconds": {"p50": 60.0, "p100": 60.0},
+        "pending_rows": {"p50": 100, "p100": 200},
+    }
+
+    task = client.get("/api/v1/tasks/users/latency?percentile=100").json()["items"][1]
+    assert task["seconds"]["source"] == {"p100": 2.0}
+    assert task["backlog"]["pending_rows"] == {"p100": 400}, "of both datasets"
+    for path in ("datasets/shop.users", "tasks/users"):
+        page = client.get(f"/console/{path}/latency?days=30&percentile=100").text
+        assert "How long changes took, part by part" in page
+        assert "Rows that waited for their apply" in page
+    assert client.get("/api/v1/tasks/none/latency").status_code == 404
 
 
 def test_latency_is_said_not_to_be_kept_where_the_project_does_not_ask(client: TestClient) -> None:

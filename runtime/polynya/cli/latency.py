@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from fnmatch import fnmatchcase
+from typing import Final
 
 from polynya.cli.context import Context
 from polynya.cli.visible import visible
 from polynya.model.config.fields import parse_duration
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
-from polynya.observe.latency import PARTS, LatencyPart, latency_series
+from polynya.observe.latency import PARTS, BacklogPart, LatencyStep, latency_series
 from polynya.store.clock import SystemClock
+
+#: The parts of a backlog in words, and their units.
+_BACKLOG: Final[tuple[tuple[BacklogPart, str, str], ...]] = (
+    ("waiting_bytes", "waiting", "bytes"),
+    ("waiting_seconds", "waiting for", "s"),
+    ("pending_rows", "pending", "rows"),
+)
 
 
 def latency(
@@ -21,10 +29,11 @@ def latency(
     percentiles: tuple[int, ...] = (50, 95, 99),
     context: Context,
 ) -> None:
-    """Show how long changes took: at the source, landed, in the copy, until the apply.
+    """Show how long changes took: at the source, landed, in the copy, until the apply; what waited.
 
     Percentiles are over the worst of each five minutes, in seconds. `total` ends when live views
-    show a change. Kept where the project sets `latency`. Needs no Java.
+    show a change. The backlog is what had landed and waited for its copy, and the rows that waited
+    for their apply. Kept where the project sets `latency`. Needs no Java.
 
     For example: `polynya latency users --window 7d --step 1d`.
 
@@ -61,8 +70,12 @@ def latency(
                 f"{part}_seconds": {f"p{percent}": value for percent, value in values.items()}
                 for part, values in one.percentiles.items()
             },
+            **{
+                str(part): {f"p{percent}": value for percent, value in values.items()}
+                for part, values in one.backlog.items()
+            },
         }  # fmt: skip
-        text = f"{one.dataset} {one.at:%Y-%m-%d %H:%M}  {_parts(one.percentiles)}"
+        text = f"{one.dataset} {one.at:%Y-%m-%d %H:%M}  {_parts(one)}"
         context.output.result("latency", data, visible(text))
     if not series:
         context.output.note("nothing was measured in this time")
@@ -72,10 +85,16 @@ def _is_called(name: str, glob: str) -> bool:
     return fnmatchcase(name, glob) or fnmatchcase(name.partition(".")[2], glob)
 
 
-def _parts(percentiles: Mapping[LatencyPart, Mapping[int, float]]) -> str:
-    parts = [
-        f"{part} " + "/".join(f"{value:,.1f}" for value in percentiles[part].values()) + " s"
-        for part in PARTS
-        if part in percentiles
+def _parts(step: LatencyStep) -> str:
+    found: list[tuple[str, Mapping[int, float], str]] = [
+        (part, step.percentiles[part], "s") for part in PARTS if part in step.percentiles
     ]
-    return ", ".join(parts)
+    found += [
+        (words, step.backlog[part], unit) for part, words, unit in _BACKLOG if part in step.backlog
+    ]
+    return ", ".join(
+        f"{name} "
+        + "/".join(f"{value:,.{1 if unit == 's' else 0}f}" for value in values.values())
+        + f" {unit}"
+        for name, values, unit in found
+    )

@@ -59,6 +59,7 @@ def network_agent(
     from polynya.cluster.network.update_process import UpdateHeartbeat, starter
     from polynya.cluster.systemd import notifier
     from polynya.store.aws.auto_scaling import AutoScalingGroups
+    from polynya.store.aws.prices import Ec2Prices
 
     if not cluster:
         raise WRONG_USAGE("no cluster is named", fix="add `--cluster NAME`, as often as need be")
@@ -89,6 +90,7 @@ def network_agent(
         settings,
         coordination_store(context, coordination)[0],
         AutoScalingGroups(AwsAccess()),
+        Ec2Prices(AwsAccess(), SystemClock()),
         clock=SystemClock(),
         notify=notifier(),
         tell=voice(output),

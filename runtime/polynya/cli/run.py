@@ -320,6 +320,7 @@ def _run_tasks(
                 hooks=replace(engine.hooks, on_round=notifier.ended),
             )
             notifier.look = partial(_lags, engine.backlog, clock, notifier.task_of)
+            latencies.look = lambda: engine.backlog.datasets(clock.monotonic())
         stopping.starting = False
         stop_with_parent(engine.stop, os.environ)
         work = [step for step in units(engine, chosen) if how.unit in (None, step.name)]

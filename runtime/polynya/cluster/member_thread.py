@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeVar
 from typing_extensions import override
 
 from polynya import __version__
+from polynya.cluster.control.interruptions import InterruptionLog
 from polynya.cluster.control.leader_document import LeaderDocumentWriter
 from polynya.cluster.control.leader_report import LeaderReportWriter
 from polynya.cluster.control.own_landing import LANDING, OwnLanding
@@ -130,6 +131,7 @@ class MemberThread:
         watcher: gets the reports of this node and of the others after each turn.
         own_landing: writes which objects are for the tasks of this cluster.
         watch_list: writes what may wait for it elsewhere.
+        interruptions: takes why this node drains, in each turn in which it does.
     """
 
     def __init__(
@@ -143,7 +145,9 @@ class MemberThread:
         watcher: Watcher | None = None,
         own_landing: LeaderDocumentWriter[OwnLanding] | None = None,
         watch_list: LeaderDocumentWriter[WatchList] | None = None,
+        interruptions: Callable[[str], None] | None = None,
     ) -> None:
+        self._interruptions = interruptions
         self._watcher, self._own_landing, self._watch_list = watcher, own_landing, watch_list
         self._report: NodeReport | None = None
         self._member, self._opened, self._inbox = member, opened, inbox
@@ -207,6 +211,8 @@ class MemberThread:
         requests, facts = self._requests(), self._facts
         picture = self._gossip.picture() if self._gossip is not None else Picture()
         fenced = _unresolved(facts.fenced, before)
+        if facts.leaving and self._interruptions is not None:
+            self._interruptions(facts.leaving)
         loads = {**picture.loads(), **facts.loads}
         member_state = self._member.turn(replace(facts, loads=loads, fenced=fenced))
         requests = self._requests.confirmed(requests, member_state.grants)
@@ -276,7 +282,7 @@ class MembershipSettings:
         node: id of this node.
         stream: the workload stream, None when nodes do not gossip.
         on_demand: AWS does not take this machine back.
-        machine: the type of its instance, "" outside of EC2.
+        machine, zone: type and zone of its instance, "" outside of EC2.
     """
 
     place: str
@@ -285,6 +291,7 @@ class MembershipSettings:
     stream: str | None
     on_demand: bool
     machine: str = ""
+    zone: str = ""
 
 
 def join(
@@ -303,6 +310,7 @@ def join(
         float(os.cpu_count() or 1),
         __version__,
         settings.machine,
+        settings.zone,
     )
     member = Member(
         store,
@@ -325,6 +333,7 @@ def join(
         watch_list=LeaderDocumentWriter(
             document_store, clock, WatchList, SOURCES, every_seconds=WRITE_SECONDS
         ),
+        interruptions=InterruptionLog(document_store, me, clock.now),
     )
     thread.start()
     return ClusterMembership(settings.node, thread, tell, clock.monotonic)

@@ -124,6 +124,8 @@ def _is_loopback(host: str | None) -> bool:
 #: Seconds from the notice until the node is gone, at the latest: AWS gives two minutes, and up to
 #: `EVERY_SECONDS` pass until the agent sees the notice.
 NOTICE_SECONDS: Final = 90.0
+#: How the reason of a node begins that AWS takes back.
+INTERRUPTION: Final = "Spot interruption notice"
 
 
 class SpotAction(StrEnum):
@@ -165,7 +167,7 @@ def advise(notices: SpotNotices) -> Advice | None:
     """
     if notices.action is not None:
         action, at = _field(notices.action, "action"), _field(notices.action, "time")
-        reason = f"Spot interruption notice: {action or 'the end of the instance'}"
+        reason = f"{INTERRUPTION}: {action or 'the end of the instance'}"
         return Advice(SpotAction.DRAIN, f"{reason} at {at}" if at else reason, NOTICE_SECONDS)
     if notices.lifecycle is not None and notices.lifecycle.rpartition(":")[2] == "Terminated":
         return Advice(SpotAction.DRAIN, "the Auto Scaling group ends this instance")
@@ -249,8 +251,17 @@ _LIFE_CYCLE_SECONDS: Final = 20.0
 
 def machine_type(imds: Imds | None) -> str:
     """The type of this instance, such as `m7g.large`; empty outside of EC2 or without an answer."""
+    return _fact(imds, "instance-type")
+
+
+def machine_zone(imds: Imds | None) -> str:
+    """The zone of this instance, such as `eu-west-1a`; empty likewise."""
+    return _fact(imds, "placement/availability-zone")
+
+
+def _fact(imds: Imds | None, path: str) -> str:
     try:
-        return (imds.get("instance-type") or "")[:100] if imds is not None else ""
+        return (imds.get(path) or "")[:100] if imds is not None else ""
     except PolynyaError:
         return ""
 

@@ -21,7 +21,7 @@ from polynya.cluster.member_thread import MembershipSettings, join, watch_spot
 from polynya.cluster.membership import ClusterMembership
 from polynya.cluster.messages import ConfigurationRead, Inbox, JarsFetched, Noticed, Workers
 from polynya.cluster.report import MetricsOutlet, Node, summary
-from polynya.cluster.spot import Imds, is_on_demand, machine_type
+from polynya.cluster.spot import Imds, is_on_demand, machine_type, machine_zone
 from polynya.cluster.submit.configured import source_of
 from polynya.cluster.submit.workers import AgentPlace, RoutedWorkers
 from polynya.cluster.systemd import Notify, notifier, watchdog_seconds
@@ -97,37 +97,27 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
 
     automations = _automations(settings, work, base, inbox)
     reports.append(automations.put)
-    notifiers: list[Notifier] = []
-    recorders: list[LatencyRecorder] = []
+    listeners: list[Notifier | LatencyRecorder] = []
 
     def observed(event: Event) -> None:
-        for notifying in notifiers:
-            notifying.take(event)
-        for recorder in recorders:
-            recorder.take(event)
+        for listener in listeners:
+            listener.take(event)
         tell(event)
 
     def configured(project: LoadedProject) -> None:
         automations.configure(project)
-        for notifying in notifiers:
-            notifying.configure(project)
-        for recorder in recorders:
-            recorder.configure(project)
-        if not notifiers:
+        for listener in listeners:
+            listener.configure(project)
+        if not listeners:
             made = Notifier(
                 project,
                 clock=clock,
                 tell=lambda event: inbox.put(Noticed(event)),
                 name=settings.node_id,
             )
-            notifiers.append(made)
             reports.append(made.put)
             made.start()
-            measuring = LatencyRecorder(
-                project, clock=clock, tell=lambda event: inbox.put(Noticed(event))
-            )
-            recorders.append(measuring)
-            measuring.start()
+            listeners.extend((made, _measuring(project, clock, inbox)))
 
     def workers(project: LoadedProject) -> Workers:
         engine = start_engine(project, long_lived=True)
@@ -138,6 +128,9 @@ def make_agent(settings: AgentSettings, tell: EventSink, inbox: Inbox) -> Agent:
             gossip = _sending_gossip(stream, cluster, settings.node_id)
             reports.append(HeartbeatOutlet(gossip, clock.monotonic).put)
         here = EngineWorkers(engine, inbox)
+        for listener in listeners:
+            if isinstance(listener, LatencyRecorder):
+                listener.look = here.waiting
         place = AgentPlace(settings.config, work, base, engine.owner)
         return RoutedWorkers(here, project.target, place, inbox, clock)
 
@@ -175,6 +168,12 @@ def _automations(
     )
 
 
+def _measuring(project: LoadedProject, clock: Clock, inbox: Inbox) -> LatencyRecorder:
+    made = LatencyRecorder(project, clock=clock, tell=lambda event: inbox.put(Noticed(event)))
+    made.start()
+    return made
+
+
 def _each(*calls: Callable[[], None]) -> None:
     for call in calls:
         call()
@@ -203,6 +202,7 @@ def _joining(
             stream=settings.stream,
             on_demand=is_on_demand(settings.imds, settings.life_cycle),
             machine=machine_type(settings.imds),
+            zone=machine_zone(settings.imds),
         )
         return join(membership, project.target.aws, inbox, tell)
 

@@ -36,6 +36,7 @@ from polynya.lake.table.fence import epoch_found
 from polynya.model.config.task_kinds import Task
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
 from polynya.model.names import S3Location
+from polynya.observe.latency import DatasetBacklog
 
 #: The units of a job. Its own is called like the job; it may find others.
 Units: TypeAlias = Callable[[EngineContext], Sequence[Unit]]
@@ -57,6 +58,7 @@ class JobRun(RunHandle):
         )
         self._held: dict[str, str] = {}
         self._error: PolynyaError | None = None
+        self.ended = False
 
     @override
     def stop(self) -> None:
@@ -71,6 +73,7 @@ class JobRun(RunHandle):
         try:
             found = work(self._context)
         except BaseException as failure:  # noqa: BLE001 - the edge of the job
+            self.ended = True
             self._inbox.put(RunEnded(self._job, self._run, as_polynya(failure)))
             return
         group = TaskGroup(self._context, goes_on=True, report=self._report)
@@ -105,6 +108,7 @@ class JobRun(RunHandle):
     def _group_ended(self, group: TaskGroup, landing: list[TaskGroup]) -> None:
         if group in landing:
             landing.remove(group)
+        self.ended = True
         self._inbox.put(RunEnded(self._job, self._run, self._error))
 
 
@@ -116,7 +120,18 @@ class EngineWorkers(Workers):
         self._inbox = inbox
         self._scheduler = Scheduler(engine.clock)
         self._landing: list[TaskGroup] = []
+        self._runs: dict[JobKey, tuple[JobRun, Backlog]] = {}
         self._scheduler.start()
+
+    def waiting(self) -> dict[str, DatasetBacklog]:
+        """What waits of each dataset of the jobs that run here."""
+        now = self._engine.clock.monotonic()
+        return {
+            name: one
+            for run, backlog in list(self._runs.values())
+            if not run.ended
+            for name, one in backlog.datasets(now).items()
+        }
 
     @override
     def know(self, tasks: Sequence[Task] | None) -> None:
@@ -139,6 +154,7 @@ class EngineWorkers(Workers):
     ) -> JobRun:
         context = replace(self._engine, backlog=backlog, epoch=epoch)
         started = JobRun(job, run, self._inbox, context)
+        self._runs[job] = started, backlog
 
         def own(context: EngineContext) -> Sequence[Unit]:
             return [unit for unit in units(context, [task]) if unit.name == job.name]

@@ -115,6 +115,39 @@ def parsed_query(text: str, where: str) -> ParsedQuery:
     return ParsedQuery(text, tuple(tables), tuple(qualifiers))
 
 
+@dataclass(frozen=True, slots=True)
+class NamedPart:
+    """A part of a query that a `WITH` names, or the `SELECT` after them, whose name is empty."""
+
+    name: str
+    reads: tuple[str, ...]
+    columns: tuple[str, ...]
+    sql: str
+
+
+def named_parts(text: str, where: str) -> list[NamedPart]:
+    """The parts of a query in their order; none without a `WITH`. Raises as `parsed_query`."""
+    parsed = parsed_query(text, where)
+    query = sqlglot.parse_one(parsed.text, read="spark")
+    if not isinstance(query, exp.Query) or not query.ctes:
+        return []
+    body = query.copy()
+    for name in [name for name, value in body.args.items() if isinstance(value, exp.With)]:
+        body.set(name, None)
+    named = [(one.alias, one.this) for one in query.ctes]
+    return [_part(name, part) for name, part in [*named, ("", body)]]
+
+
+def _part(name: str, query: exp.Query) -> NamedPart:
+    reads = (".".join(part.name for part in one.parts) for one in query.find_all(exp.Table))
+    return NamedPart(
+        name,
+        tuple(dict.fromkeys(reads)),
+        tuple(query.named_selects),
+        query.sql(dialect="spark", pretty=True),
+    )
+
+
 _SPELLING = "look for a bracket or a quote that is not closed; the SQL is Spark's"
 _ONE = "write one `SELECT`, which may begin with `WITH`, and no second statement"
 

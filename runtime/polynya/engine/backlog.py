@@ -31,6 +31,7 @@ from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_kinds import Task
 from polynya.model.formats import rules_of
+from polynya.observe.latency import DatasetBacklog
 
 log = logging.getLogger(__name__)
 #: Speed of a dataset that was not measured yet, in bytes per second.
@@ -159,6 +160,7 @@ class Backlog:
         self._captures: dict[str, _CaptureBacklog] = {}
         self._mirrors: dict[str, tuple[float, float, Mapping[str, MirrorFigures]]] = {}
         self._positions: dict[str, tuple[Mapping[str, Any], float]] = {}
+        self._pending: dict[str, int] = {}
         self._away: bool | None = None
 
     def elsewhere(self, *, wanted: bool) -> None:
@@ -248,6 +250,29 @@ class Backlog:
                 for at, limit, figures in self._mirrors.values()
                 for name, one in figures.items()
             }
+
+    def pending(self, subject: str, rows: int) -> None:
+        """Record how many rows of a dataset wait for its apply."""
+        with self._lock:
+            self._pending[subject] = rows
+
+    def datasets(self, now: float) -> dict[str, DatasetBacklog]:
+        """What waits of each dataset, by its name as events have it."""
+        with self._lock:
+            found = {
+                name: DatasetBacklog(
+                    sum(size for size, _ in one.files.values()),
+                    max(now - min((at for _, at in one.files.values()), default=now), 0.0),
+                )
+                for name, one in self._subjects.items()
+            }
+            for name, stream in self._streams.items():
+                # A table that reads its stream itself lists no files.
+                size = stream.size(now)
+                found.setdefault(name, DatasetBacklog(size.size_bytes, stream.behind_seconds(now)))
+            for name, rows in self._pending.items():
+                found[name] = replace(found.get(name, DatasetBacklog()), pending_rows=rows)
+            return found
 
     def ages(self, now: float) -> dict[str, float]:
         """For how many seconds the oldest change of each dataset, stream, capture or mirror waits.

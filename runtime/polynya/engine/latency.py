@@ -1,10 +1,10 @@
-"""Keeps the latency of datasets: measured by events, written in batches on a thread of its own."""
+"""Keeps latency and backlog of datasets: measured by events, written on a thread of its own."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final
@@ -18,8 +18,9 @@ from polynya.model.config.target import LatencySettings
 from polynya.model.error_catalogue.notifications import LATENCY_NOT_KEPT
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
+from polynya.observe.engine import BatchCopied
 from polynya.observe.events import Event, EventSink
-from polynya.observe.latency import BUCKET, LatencyMeter, LatencySample
+from polynya.observe.latency import BUCKET, DatasetBacklog, LatencyMeter, LatencySample
 from polynya.observe.maintenance import LatencyFailed
 from polynya.store.clock import Clock
 
@@ -41,7 +42,12 @@ class LatencyRecorder:
         clock: of the buckets.
         tell: takes an event when something cannot be written; reported once while it lasts.
         open_catalog: the catalog that takes commits; default: that of the target.
+
+    Attributes:
+        look: what waits of each dataset now; None before the engine has begun.
     """
+
+    look: Callable[[], Mapping[str, DatasetBacklog]] | None = None
 
     def __init__(
         self,
@@ -79,8 +85,31 @@ class LatencyRecorder:
         found = self._schemas.get(event.subject.partition(".")[0])
         if self._settings is None or found is None:
             return
+        task = event.task or found[0]
         with self._lock:
-            self._meter = self._meter.after(event, self._clock.now(), event.task or found[0])
+            if isinstance(event, BatchCopied) and self.look is not None:
+                # What this batch was is listed until the next look at the landing zone.
+                waits = self.look().get(event.subject, DatasetBacklog())
+                self._see({event.subject: waits}, task)
+            self._meter = self._meter.after(event, self._clock.now(), task)
+
+    def see_backlog(self) -> None:
+        """Look at what waits."""
+        if self._settings is None or self.look is None:
+            return
+        known = {
+            name: one
+            for name, one in self.look().items()
+            if name.partition(".")[0] in self._schemas
+        }
+        with self._lock:
+            self._see(known, None)
+
+    def _see(self, backlogs: Mapping[str, DatasetBacklog], task: str | None) -> None:
+        def task_of(name: str) -> str:
+            return task or self._schemas[name.partition(".")[0]][0]
+
+        self._meter = self._meter.with_backlog(backlogs, self._clock.now(), task_of)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -95,6 +124,7 @@ class LatencyRecorder:
         finally:
             self._stop.set()
             thread.join(_CHECK_SECONDS)
+            self.see_backlog()
             self.write(self._clock.now() + BUCKET)
 
     def start(self) -> None:
@@ -103,6 +133,7 @@ class LatencyRecorder:
 
     def _work(self) -> None:
         while not self._stop.wait(_CHECK_SECONDS):
+            self.see_backlog()
             self.write_if_due()
 
     def write_if_due(self) -> None:
@@ -154,22 +185,25 @@ class LatencyRecorder:
 
 
 def read_latencies(
-    project: LoadedProject, since: datetime, dataset: str | None = None
+    project: LoadedProject, since: datetime, dataset: str | None = None, task: str | None = None
 ) -> list[LatencySample]:
-    """The kept samples of a project, or of one `schema.name`, from a moment on. Needs no JVM."""
+    """The kept samples of a project, of one `schema.name` or task, from a moment on.
+
+    Needs no JVM.
+    """
     if not has_tables(project.target):
         return []
     catalog = python_catalog(project.target)
     schemas = project.internal_schemas
-    if dataset is not None:
-        schema = dataset.partition(".")[0]
+    if dataset is not None or task is not None:
+        named = None if dataset is None else dataset.partition(".")[0]
         schemas = {
-            task.internal_schema or f"{task.schema_}_internal"
-            for task in project.tasks
-            if task.schema_ == schema
+            one.internal_schema or f"{one.schema_}_internal"
+            for one in project.tasks
+            if named in (None, one.schema_) and task in (None, one.name)
         }
     return [
         one
         for schema in sorted(schemas)
-        for one in LatencyTable(catalog, schema).read(since, dataset)
+        for one in LatencyTable(catalog, schema).read(since, dataset, task)
     ]

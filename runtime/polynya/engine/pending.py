@@ -36,6 +36,7 @@ def apply_decision(
 ) -> ApplyDecision:
     """Whether to apply pending changes now; a reason against it is reported once."""
     facts, name = pending_facts(table, context.clock.now()), table.dataset.relations.current
+    context.backlog.pending(name, facts.rows)
     decision = decide(facts, policy, context.apply_mode)
     reloading = table.state.copy.reloading
     if decision.apply and reloading is not None:
@@ -57,6 +58,7 @@ def why_copies_wait(context: EngineContext, table: DatasetTable, policy: ApplyPo
     why, name = None, table.dataset.relations.current
     if table.state.copy.reloading is None:
         facts = pending_facts(table, context.clock.now())
+        context.backlog.pending(name, facts.rows)
         why = wait_for_apply(facts, policy, context.apply_mode)
     if context.is_news(f"{name} waits for its apply", "yes" if why else "no") and why:
         context.sink(CopyWaiting(subject=name, reason=why))

@@ -9,6 +9,10 @@ known, and how long reading and committing took. So of one change
     apply   = time from the first copy that was not applied to the apply, after which stored rows
               show it.
 
+Beside them stands the backlog: what has landed and is not copied, in bytes and as the age of its
+oldest file, and the rows that are copied and not applied. Looks at it are independent of copies, so
+a dataset that copies nothing has one, too.
+
 All are kept as the worst of each bucket of five minutes: a percentile over them is one of the worst
 moments, which is what people notice. Everything here is a function of its arguments.
 """
@@ -16,16 +20,21 @@ moments, which is what people notice. Everything here is a function of its argum
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from polynya.observe.engine import BatchCopied, DatasetApplied
 from polynya.observe.events import Event
 
 #: Width of a bucket.
 BUCKET: Final = timedelta(minutes=5)
+
+#: What waits, and is kept as the most of each bucket.
+BacklogPart: TypeAlias = Literal["waiting_bytes", "waiting_seconds", "pending_rows"]
+BACKLOG: Final[tuple[BacklogPart, ...]] = ("waiting_bytes", "waiting_seconds", "pending_rows")
 
 LatencyPart: TypeAlias = Literal["source", "landing", "copy", "apply", "total"]
 PARTS: Final[tuple[LatencyPart, ...]] = ("source", "landing", "copy", "apply", "total")
@@ -37,6 +46,8 @@ class LatencySample:
 
     `at` is the begin of the bucket. `total` is what it took until live views showed a change: the
     age of the newest event, else landing and copy. `batches` and `rows` were copied in it.
+    `waiting_bytes` and `waiting_seconds` are the most that waited for a copy, and its age;
+    `pending_rows` the most rows that waited for an apply.
     """
 
     at: datetime
@@ -49,6 +60,23 @@ class LatencySample:
     copy: float | None = None
     apply: float | None = None
     total: float | None = None
+    waiting_bytes: int | None = None
+    waiting_seconds: float | None = None
+    pending_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetBacklog:
+    """What waits of a dataset: bytes that have landed, for how long, and rows for their apply."""
+
+    size_bytes: int = 0
+    seconds: float = 0.0
+    pending_rows: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not (self.size_bytes or self.seconds or self.pending_rows)
 
 
 def bucket_of(at: datetime) -> datetime:
@@ -77,6 +105,27 @@ class LatencyMeter:
             waited = max(0.0, (at - since).total_seconds())
             return self._with(replace(one, apply=_worst(one.apply, waited)), waits)
         return self
+
+    def with_backlog(
+        self, backlogs: Mapping[str, DatasetBacklog], at: datetime, task_of: Callable[[str], str]
+    ) -> LatencyMeter:
+        """The meter after a look at the backlog of datasets, by name.
+
+        An empty one makes no sample of its own, so idle datasets have none.
+        """
+        found = self
+        for name, backlog in backlogs.items():
+            one = found._sample(name, at, task_of(name))
+            if backlog.is_empty and (one.at, name) not in found.samples:
+                continue
+            seen = replace(
+                one,
+                waiting_bytes=max(one.waiting_bytes or 0, backlog.size_bytes),
+                waiting_seconds=_worst(one.waiting_seconds, round(backlog.seconds, 3)),
+                pending_rows=max(one.pending_rows or 0, backlog.pending_rows),
+            )
+            found = found._with(seen, found.unapplied_since)
+        return found
 
     def _copied(self, event: BatchCopied, at: datetime, task: str) -> LatencyMeter:
         one = self._sample(event.subject, at, task)
@@ -122,11 +171,49 @@ def _worst(one: float | None, other: float | None) -> float | None:
     return max(known, default=None)
 
 
+def samples_of_task(samples: Iterable[LatencySample], task: str) -> list[LatencySample]:
+    """One sample for each bucket of a task: the worst latencies, and what waits of all datasets.
+
+    Two nodes that had a dataset in one bucket saw the same backlog, so the larger one counts.
+    """
+    by_dataset: dict[tuple[datetime, str], LatencySample] = {}
+    for one in samples:
+        key = one.at, one.dataset
+        by_dataset[key] = _joined(by_dataset[key], one, max) if key in by_dataset else one
+    by_bucket: dict[datetime, LatencySample] = {}
+    for one in by_dataset.values():
+        named = replace(one, task=task, dataset=task)
+        known = by_bucket.get(one.at)
+        by_bucket[one.at] = named if known is None else _joined(known, named, operator.add)
+    return [by_bucket[at] for at in sorted(by_bucket)]
+
+
+def _joined(
+    one: LatencySample, other: LatencySample, amounts: Callable[[int, int], int]
+) -> LatencySample:
+    def amount(mine: int | None, its: int | None) -> int | None:
+        return mine if its is None else its if mine is None else amounts(mine, its)
+
+    return replace(
+        one,
+        batches=one.batches + other.batches,
+        rows=one.rows + other.rows,
+        waiting_bytes=amount(one.waiting_bytes, other.waiting_bytes),
+        pending_rows=amount(one.pending_rows, other.pending_rows),
+        source=_worst(one.source, other.source),
+        landing=_worst(one.landing, other.landing),
+        copy=_worst(one.copy, other.copy),
+        apply=_worst(one.apply, other.apply),
+        total=_worst(one.total, other.total),
+        waiting_seconds=_worst(one.waiting_seconds, other.waiting_seconds),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LatencyStep:
     """Percentiles of one step of time, in seconds: by part, by percentile; without unknown parts.
 
-    `samples` is the number of buckets that they are of.
+    `samples` is the number of buckets that they are of. `backlog` has the same of what waited.
     """
 
     at: datetime
@@ -134,6 +221,7 @@ class LatencyStep:
     samples: int
     rows: int
     percentiles: Mapping[LatencyPart, Mapping[int, float]]
+    backlog: Mapping[BacklogPart, Mapping[int, float]] = field(default_factory=dict)
 
 
 def latency_series(
@@ -176,14 +264,24 @@ def latency_series(
             dataset,
             len(found),
             sum(one.rows for one in found),
-            {
-                part: {percent: nearest_rank(values, percent) for percent in percentiles}
-                for part in PARTS
-                if (values := sorted(v for one in found if (v := getattr(one, part)) is not None))
-            },
+            _ranked(found, PARTS, percentiles),
+            _ranked(found, BACKLOG, percentiles),
         )
         for (dataset, at), found in sorted(steps.items())
     ]
+
+
+Part = TypeVar("Part", LatencyPart, BacklogPart)
+
+
+def _ranked(
+    samples: Sequence[LatencySample], parts: Sequence[Part], percentiles: Sequence[int]
+) -> dict[Part, dict[int, float]]:
+    return {
+        part: {percent: nearest_rank(values, percent) for percent in percentiles}
+        for part in parts
+        if (values := sorted(v for one in samples if (v := getattr(one, part)) is not None))
+    }
 
 
 def nearest_rank(values: Sequence[float], percent: int) -> float:

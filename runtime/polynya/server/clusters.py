@@ -8,6 +8,7 @@ that the lease is not renewed: clocks differ, and a request does not wait for th
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final
 
+from polynya.cluster.control.interruptions import InterruptionCounts, count_interruptions
 from polynya.cluster.control.reading import (
     AGENT_STATE_FILE,
     ClusterReading,
@@ -24,10 +26,14 @@ from polynya.cluster.control.reading import (
     read_cluster,
 )
 from polynya.cluster.control.status import ClusterStatus, cluster_status
+from polynya.cluster.coordination.store import STORE_ERRORS
+from polynya.cluster.network.prices import NodePrice, price_of
 from polynya.cluster.network.sign_of_life import why_disconnected
 from polynya.model.loader import LoadedProject
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
+
+log = logging.getLogger(__name__)
 
 #: The environment variable that names the coordination place, as commands and agents read it.
 COORDINATION: Final = "POLYNYA_COORDINATION"
@@ -52,6 +58,17 @@ class ClusterLook:
     status: ClusterStatus
     unclear: frozenset[str]
 
+    def price(self, incarnation: str) -> NodePrice:
+        """What a node costs, as the network agent was told."""
+        lease, network = self.reading.leases[incarnation], self.reading.network
+        report = None if network is None else network.prices
+        return price_of(report, lease.machine, lease.zone, on_demand=lease.on_demand, now=self.at)
+
+    @property
+    def interruptions(self) -> InterruptionCounts:
+        """How often AWS took nodes back."""
+        return count_interruptions(self.reading.interruptions, self.at)
+
 
 @dataclass(slots=True)
 class _Lease:
@@ -72,6 +89,7 @@ class ClusterWatch:
     _looks: dict[str, tuple[float, ClusterLook]] = field(default_factory=dict)
     _names: tuple[float, list[str]] | None = None
     _leases: dict[tuple[str, str], _Lease] = field(default_factory=dict)
+    _failing: dict[str, datetime] = field(default_factory=dict)
 
     def names(self, project: LoadedProject) -> list[str]:
         """The clusters that the project names, and those that ever had a node, in order."""
@@ -86,11 +104,20 @@ class ClusterWatch:
         with self._lock:
             now = self.clock.monotonic()
             if self._names is None or now - self._names[0] >= _NAMES_SECONDS:
-                self._names = now, clusters_at(store)
+                known = [] if self._names is None else self._names[1]
+                try:
+                    known = clusters_at(store)
+                except STORE_ERRORS as error:
+                    # A cluster says for itself that its place does not answer.
+                    log.info("the clusters at the coordination place are unknown: %s", error)
+                self._names = now, known
             return self._names[1]
 
     def look(self, project: LoadedProject, name: str) -> ClusterLook | None:
-        """A cluster by its coordination place, at most two seconds old; None without a place."""
+        """A cluster by its coordination place, at most two seconds old; None without a place.
+
+        Raises what the store raises; `failing_since` says since when it does.
+        """
         store = self._store(project)
         if store is None:
             return None
@@ -98,7 +125,12 @@ class ClusterWatch:
             known = self._looks.get(name)
             if known is not None and self.clock.monotonic() - known[0] < _KEPT_SECONDS:
                 return known[1]
-            look = self._look(store, name)
+            try:
+                look = self._look(store, name)
+            except STORE_ERRORS:
+                self._failing.setdefault(name, self.clock.now())
+                raise
+            self._failing.pop(name, None)
             self._looks[name] = self.clock.monotonic(), look
             return look
 
@@ -116,6 +148,10 @@ class ClusterWatch:
 
         name = self.environment.get(_CLUSTER) or project.cluster_name
         wake(DocumentStore(store, name, SystemRandom()), by, reason, self.clock.now())
+
+    def failing_since(self, name: str) -> datetime | None:
+        """Since when a cluster cannot be read; None if the last look at it was answered."""
+        return self._failing.get(name)
 
     def agent(self) -> Mapping[str, Any] | None:
         """The report of the agent that works in the project folder; None if it does not run."""

@@ -29,12 +29,16 @@ _ORDER: Final = list(HealthWord)
 
 @dataclass(frozen=True, slots=True)
 class HealthPart:
-    """One thing that decides the health of a dataset: its name, its word, why, and what helps."""
+    """One thing that decides the health of a dataset: its name, its word, why, and what helps.
+
+    `since` is when a look first found a table unknown.
+    """
 
     part: str
     word: HealthWord
     says: str
     fix: str | None = None
+    since: str | None = None
 
 
 def worst(parts: Sequence[HealthPart]) -> HealthWord:

@@ -21,8 +21,9 @@ from polynya.lake.read.commits import OwnerSteps, TableCommit, commits, steps_by
 from polynya.lake.read.inspect import DatasetStatus, states
 from polynya.lake.read.inspect import status as status_of
 from polynya.lake.spark.catalog import has_tables, python_catalog
-from polynya.model.config.task import StorageTask
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import PolynyaError
+from polynya.model.formats import rules_of
 from polynya.model.loader import LoadedProject
 from polynya.server.health import HealthPart, HealthWord, parts_of, worst
 from polynya.store.clock import Clock
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 #: Seconds between two rounds, and the share of the time that rounds take at most.
 _PAUSE: Final = 5.0
 _MOST_SHARE: Final = 0.2
+#: Seconds without a look after which figures are late, unless three rounds take longer.
+_LATE: Final = 60.0
 #: So many of the newest commits, and of the last owners, are kept of each table.
 MOST_COMMITS: Final = 20
 _OWNERS: Final = 5
@@ -128,9 +131,17 @@ class OverviewKeeper:
         self._thread = threading.Thread(target=self._keep, name="overview", daemon=True)
         self._newest = Overview(None, None, {})
         self._seen: dict[str, _Seen] = {}
+        #: Since when the thread looks, its last look in monotonic seconds, and the time of a round.
+        self._since = clock.now()
+        self._began = self._looked = clock.monotonic()
+        self._interval = pause
+        self._started = False
 
     def start(self) -> None:
         """Look from now on."""
+        self._since = self._clock.now()
+        self._began = self._looked = self._clock.monotonic()
+        self._started = True
         self._thread.start()
 
     def stop(self) -> None:
@@ -138,12 +149,20 @@ class OverviewKeeper:
         self._stop.set()
 
     def newest(self, wait_seconds: float = 10.0) -> Overview:
-        """The newest overview; waits for the first one, but not for long."""
-        if self._thread.is_alive():
-            self._first.wait(wait_seconds)
+        """The newest overview; waits for the first one, up to so long after the start."""
+        if self._started:
+            waited = self._clock.monotonic() - self._began
+            self._first.wait(max(0.0, wait_seconds - waited))
         elif self._newest.at is None:
             self.look()
         return self._newest
+
+    def late_since(self) -> datetime | None:
+        """Since when nothing was looked at although it is time; None while looks are in time."""
+        passed = self._clock.monotonic() - self._looked
+        if not self._started or passed < max(_LATE, 3 * self._interval):
+            return None
+        return self._newest.at or self._since
 
     def known(self) -> Overview | None:
         """The newest overview without waiting; None before the first one."""
@@ -170,14 +189,28 @@ class OverviewKeeper:
                     found |= {one.name: one for one in self._unknown(task, error)}
         except Exception as error:  # noqa: BLE001 - the next round may find it repaired
             errors.append(as_polynya(error))
+            for task in () if project is None else project.tasks:
+                found |= {one.name: one for one in self._unknown(task, error)}
         self._newest = Overview(self._clock.now(), project, found, tuple(errors))
 
     def _unknown(self, task: StorageTask, error: Exception) -> Iterator[DatasetOverview]:
         """The datasets of a task that cannot be looked at, as far as they are known."""
-        part = _unreadable(error)
-        known = [one.name for one in self._newest.datasets.values() if one.task == task.name]
-        for name in known:
+        known = {one.name for one in self._newest.datasets.values() if one.task == task.name}
+        if not rules_of(task.landing.format).finds_tables:
+            known |= {resolved(task, one).relations.current for one in task.datasets}
+        for name in sorted(known):
+            part = self._unreadable(name, error)
             yield DatasetOverview(name, task.name, HealthWord.UNKNOWN, (part,))
+
+    def _unreadable(self, name: str, error: Exception) -> HealthPart:
+        """Why a table is unknown, and since when: the first look that could not read it."""
+        before = self._newest.datasets.get(name)
+        since = next((one.since for one in before.parts if one.since), None) if before else None
+        found = as_polynya(error)
+        place = f"{found.where}: " if found.where else ""
+        says = f"{place}{found.message} ({found.code})"
+        since = since or self._clock.now().isoformat()
+        return HealthPart("table", HealthWord.UNKNOWN, says, found.fix, since)
 
     def _facts(self, entry: ProjectTable) -> DatasetOverview:
         name, task = entry.name, entry.task.name
@@ -216,21 +249,22 @@ class OverviewKeeper:
                 tuple(steps_by_owner(committed, status.owner)[-_OWNERS:]),
             )
         except Exception as error:  # noqa: BLE001 - one table must not hide the others
-            return DatasetOverview(name, task, HealthWord.UNKNOWN, (_unreadable(error),))
+            part = self._unreadable(name, error)
+            return DatasetOverview(name, task, HealthWord.UNKNOWN, (part,))
         self._seen[name] = _Seen(place, now, found)
         return found
 
     def _keep(self) -> None:
         while not self._stop.is_set():
             began = self._clock.monotonic()
-            self.look()
+            try:
+                self.look()
+                self._looked = self._clock.monotonic()
+            except Exception:
+                # Pages say since when; the next round may find it repaired.
+                log.exception("the look at all tables failed")
             self._first.set()
             took = self._clock.monotonic() - began
-            self._stop.wait(max(self._pause, took * (1 / _MOST_SHARE - 1)))
-
-
-def _unreadable(error: Exception) -> HealthPart:
-    found = as_polynya(error)
-    place = f"{found.where}: " if found.where else ""
-    says = f"{place}{found.message} ({found.code})"
-    return HealthPart("table", HealthWord.UNKNOWN, says, found.fix)
+            pause = max(self._pause, took * (1 / _MOST_SHARE - 1))
+            self._interval = took + pause
+            self._stop.wait(pause)

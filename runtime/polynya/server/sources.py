@@ -36,11 +36,12 @@ _ASK_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LagSeen:
-    """What a database answered at `at`; `error` where it did not."""
+    """What a database answered at `at`; `error` where it did not, and since when it does not."""
 
     at: datetime
     lag: Lag | None
     error: PolynyaError | None
+    since: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -81,7 +82,9 @@ class SourceWatch:
             lag, error = found.lag, found.lag_error
         except Exception as failure:  # noqa: BLE001 - the end of a thread: the answer says it
             error = as_polynya(failure)
-        self._lags[task.name] = LagSeen(self.clock.now(), lag, error)
+        now, before = self.clock.now(), self._lags.get(task.name)
+        since = (before.since if before else None) or now
+        self._lags[task.name] = LagSeen(now, lag, error, None if error is None else since)
 
     def _capture(
         self, project: LoadedProject, task: ConnectedCapture, *, ask: bool

@@ -7,7 +7,7 @@ answer was lost, and runs that an earlier process left behind.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -57,6 +57,7 @@ class GroupFacts:
         refresh: the newest one.
         failed_launch: None when the newest launch succeeded, or there was none.
         deleting: the group itself is being deleted.
+        machines: the types of its instances, each with a zone in which there are some.
     """
 
     bounds: Bounds
@@ -68,6 +69,7 @@ class GroupFacts:
     refresh: Refresh | None = None
     failed_launch: FailedLaunch | None = None
     deleting: bool = False
+    machines: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def is_stopped(self) -> bool:
@@ -112,6 +114,21 @@ class NodeGroups(Protocol):
 
     def roll(self, group: str) -> None:
         """Replace all nodes. A replacement that is under way continues instead."""
+        ...
+
+
+class MachinePrices(Protocol):
+    """The prices of Linux machines in US dollars an hour, by type; without those that have none.
+
+    Methods raise DependencyError when the service refuses or does not answer.
+    """
+
+    def spot(self, types: Collection[str]) -> Mapping[tuple[str, str], float]:
+        """The present Spot prices, by type and zone."""
+        ...
+
+    def on_demand(self, types: Collection[str]) -> Mapping[str, float]:
+        """The On-Demand prices, which all zones share."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -10,6 +10,7 @@ from typing import Any
 
 from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.network.documents import AgentReport, ClusterCommand
+from polynya.cluster.network.prices import PriceWatch
 from polynya.cluster.network.relay import CommandQueue, Relay, give
 from polynya.cluster.network.sign_of_life import AgentIdentity
 from polynya.model.errors import DependencyError, OperationError
@@ -93,6 +94,26 @@ class Groups:
         self.wire.carry(done)
 
 
+class Prices:
+    """The prices of AWS; `asked` has each question, `down` why none is answered."""
+
+    def __init__(self) -> None:
+        self.hourly = {("m7g.large", "eu-1a"): 0.03, ("m7g.large", "eu-1b"): 0.04}
+        self.asked: list[frozenset[str]] = []
+        self.down: DependencyError | None = None
+
+    def spot(self, types: Collection[str]) -> Mapping[tuple[str, str], float]:
+        self.asked.append(frozenset(types))
+        if self.down is not None:
+            raise self.down
+        return {place: price for place, price in self.hourly.items() if place[0] in types}
+
+    def on_demand(self, types: Collection[str]) -> Mapping[str, float]:
+        if self.down is not None:
+            raise self.down
+        return dict.fromkeys(types, 0.08)
+
+
 class Store(MemoryObjectStore):
     """An object store at the other end of a wire."""
 
@@ -132,6 +153,7 @@ class Network:
         self.far.wire = self.wire
         self.people = DocumentStore(self.store, CLUSTER, Random(1))
         self.events: list[Event] = []
+        self.prices = Prices()
         self.boot()
 
     def boot(self) -> None:
@@ -143,6 +165,7 @@ class Network:
             AgentIdentity("gateway", "token", "1"),
             clock=self.clock,
             tell=self.events.append,
+            prices=PriceWatch(self.prices, self.clock, beside=lambda work: work()),
         )
 
     def cut(self) -> None:

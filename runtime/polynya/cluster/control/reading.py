@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, TypeVar
 
+from polynya.cluster.control.interruptions import moment_of
 from polynya.cluster.control.leader_report import HEARD, LeaderReport
 from polynya.cluster.coordination import store as paths
 from polynya.cluster.coordination.documents import (
@@ -51,6 +53,7 @@ class ClusterReading:
         wishes, outcomes: the requests for units, and the outcome of the last one; by unit.
         leader_report: what the leader received from all nodes, None when none ever wrote it.
         network: the sign of life of the network agent, None if there never was one.
+        interruptions: when AWS took nodes back.
         troubles: objects that could not be read, and why.
     """
 
@@ -67,6 +70,7 @@ class ClusterReading:
     outcomes: Mapping[JobKey, UnitOutcome] = field(default_factory=dict)
     leader_report: LeaderReport | None = None
     network: AgentReport | None = None
+    interruptions: Sequence[datetime] = ()
     troubles: Sequence[str] = ()
 
 
@@ -97,6 +101,7 @@ def read_cluster(store: ObjectStore, cluster: str) -> ClusterReading:
         outcomes=_of_units(found, paths.OUTCOMES, UnitOutcome),
         leader_report=report if isinstance(report, LeaderReport) else None,
         network=network if isinstance(network, AgentReport) else None,
+        interruptions=[at for name in versions if (at := moment_of(name)) is not None],
         troubles=troubles,
     )
 

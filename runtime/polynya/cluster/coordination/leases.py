@@ -338,6 +338,7 @@ class NodeSession:
             version=self._me.version,
             renewed_at=self._clock.now(),
             machine=self._me.machine,
+            zone=self._me.zone,
         )
         attempt, sent = self.incarnation, self._clock.monotonic()
         self.attempts.add(attempt)

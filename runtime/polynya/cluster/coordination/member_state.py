@@ -36,7 +36,7 @@ def one_by_one(calls: Sequence[Callable[[], T]], /) -> list[T]:
 class NodeIdentity:
     """This node. `capacity`: how much work it can do next to others, such as its processors.
 
-    `machine` is the type of its instance, "" outside of EC2.
+    `machine` and `zone` are those of its instance, "" outside of EC2.
     """
 
     node: str
@@ -44,6 +44,7 @@ class NodeIdentity:
     capacity: float = 1.0
     version: str = ""
     machine: str = ""
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

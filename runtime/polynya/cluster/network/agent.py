@@ -11,6 +11,7 @@ from typing import Final
 
 from polynya import __version__
 from polynya.cluster.coordination.store import DocumentStore
+from polynya.cluster.network.prices import PriceWatch
 from polynya.cluster.network.relay import Relay
 from polynya.cluster.network.sign_of_life import AgentIdentity
 from polynya.cluster.network.update_process import UpdateHeartbeat
@@ -18,7 +19,7 @@ from polynya.cluster.systemd import Notify
 from polynya.observe.events import EventSink
 from polynya.observe.metrics import Metric, MetricGroup, MetricsSink, Minute
 from polynya.store.clock import Clock
-from polynya.store.jobs import NodeGroups
+from polynya.store.jobs import MachinePrices, NodeGroups
 from polynya.store.object_store import ObjectStore
 
 POLL_SECONDS: Final = 10.0
@@ -108,6 +109,7 @@ def make_network_agent(
     settings: NetworkAgentSettings,
     store: ObjectStore,
     groups: NodeGroups,
+    prices: MachinePrices,
     *,
     clock: Clock,
     notify: Notify,
@@ -118,7 +120,15 @@ def make_network_agent(
     random = SystemRandom()
     me = AgentIdentity(settings.name, f"{random.getrandbits(64):016x}", __version__)
     relays = [
-        Relay(cluster, DocumentStore(store, cluster, random), groups, me, clock=clock, tell=tell)
+        Relay(
+            cluster,
+            DocumentStore(store, cluster, random),
+            groups,
+            me,
+            clock=clock,
+            tell=tell,
+            prices=PriceWatch(prices, clock),
+        )
         for cluster in dict.fromkeys(settings.clusters)
     ]
 

@@ -24,6 +24,9 @@ TAKEN_WITHIN: Final = timedelta(hours=1)
 """A command that nothing took for so long is refused: its sender no longer expects it."""
 
 
+Dollars: TypeAlias = Annotated[float, Field(ge=0, le=1_000_000)]
+
+
 class ClusterCommand(Document):
     """`commands/<id>`: an operator's command for a group, and its outcome.
 
@@ -94,6 +97,33 @@ class GroupReport(BaseModel):
     since: datetime | None = None
 
 
+class MachinePrice(BaseModel):
+    """What a machine of a type costs in a zone, in US dollars an hour; None: AWS told no price.
+
+    `spot_at` and `on_demand_at` are when AWS told it, `asked_at` when it was asked last.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    machine: Name
+    zone: Name
+    asked_at: datetime
+    spot: Dollars | None = None
+    spot_at: datetime | None = None
+    on_demand: Dollars | None = None
+    on_demand_at: datetime | None = None
+
+
+class PriceReport(BaseModel):
+    """The prices of the machines of a group; `trouble`: why the last question failed, `since`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    machines: tuple[MachinePrice, ...] = ()
+    trouble: Text = ""
+    since: datetime | None = None
+
+
 class AgentReport(Document):
     """`network-agent`: the sign of life of the network agent that serves this cluster.
 
@@ -104,6 +134,7 @@ class AgentReport(Document):
         outage: the last time in which it was disconnected.
         group: None when there is no such group, or it was never seen.
         update: why the version that is pinned does not run, empty when it does.
+        prices: of the machines of the group, None before the first answer.
     """
 
     agent: Name
@@ -116,6 +147,7 @@ class AgentReport(Document):
     outage: Outage | None = None
     group: GroupReport | None = None
     update: Text = ""
+    prices: PriceReport | None = None
 
 
 def command_path(name: str) -> str:

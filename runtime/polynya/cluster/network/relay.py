@@ -19,7 +19,9 @@ from polynya.cluster.coordination.store import (
 from polynya.cluster.network.commands import Ask, End, Take, Wait, decide
 from polynya.cluster.network.documents import (
     COMMANDS,
+    NETWORK_AGENT,
     WAKE,
+    AgentReport,
     ClusterCommand,
     GroupReport,
     command_id,
@@ -27,6 +29,7 @@ from polynya.cluster.network.documents import (
     id_of,
 )
 from polynya.cluster.network.link import Link
+from polynya.cluster.network.prices import PriceWatch
 from polynya.cluster.network.sign_of_life import (
     RENEW_SECONDS,
     AgentIdentity,
@@ -158,6 +161,7 @@ class Relay:
         me: this process.
         clock: the time; its wall clock is compared with that of a command's sender.
         tell: takes events.
+        prices: what the machines of the group cost.
     """
 
     def __init__(
@@ -169,7 +173,9 @@ class Relay:
         *,
         clock: Clock,
         tell: EventSink,
+        prices: PriceWatch,
     ) -> None:
+        self._prices, self._prices_read = prices, False
         self.cluster, self._document_store, self._groups = cluster, document_store, groups
         self._me, self._clock, self._tell = me, clock, tell
         self._queue = CommandQueue(document_store)
@@ -192,10 +198,13 @@ class Relay:
         """
         now, trouble = self._clock.now(), _tried(self._serve)
         link = self.link.after(trouble, now)
-        unsaid = _tried(lambda: self._sign.renew(link, self._group, update=update))
+        unsaid = _tried(lambda: self._renew(link, update))
         if trouble is None and unsaid is not None:
             link = self.link.after(unsaid, now)
         self._settle(link)
+
+    def _renew(self, link: Link, update: str = "") -> None:
+        self._sign.renew(link, self._group, update=update, prices=self._prices.report)
 
     def watch(self) -> None:
         """Look once and do nothing, as a version that is on trial does."""
@@ -209,7 +218,7 @@ class Relay:
     def leave(self) -> None:
         """Report that this process ends, if the store answers."""
         link = Link(connected=False, since=self._clock.now(), reason="it was told to end")
-        unsaid = _tried(lambda: self._sign.renew(link, self._group))
+        unsaid = _tried(lambda: self._renew(link))
         self._report_unread([unsaid] if unsaid is not None else [])
 
     def _serve(self) -> None:
@@ -218,9 +227,19 @@ class Relay:
         commands = [name for name, _ in self._queue.open()]
         if commands or self._clock.monotonic() - self._looked >= RENEW_SECONDS:
             self._look()
+            self._look_at_prices()
         for name in commands:
             self._carry_on(name)
         self._queue.tidy(self._clock.now())
+
+    def _look_at_prices(self) -> None:
+        if not self._prices_read:
+            # What an earlier process was told counts: a restart is no reason to ask.
+            found = self._document_store.read(AgentReport, NETWORK_AGENT)
+            self._prices.report = None if found is None else found.document.prices
+            self._prices_read = True
+        if self._facts is not None:
+            self._prices.look(self._facts.machines)
 
     def _look(self) -> None:
         self._facts = self._groups.facts(self.cluster)

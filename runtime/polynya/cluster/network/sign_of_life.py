@@ -8,7 +8,13 @@ from typing import Final
 
 from polynya.cluster.coordination.store import DocumentStore
 from polynya.cluster.network.commands import phase_of
-from polynya.cluster.network.documents import NETWORK_AGENT, AgentReport, GroupReport, Outage
+from polynya.cluster.network.documents import (
+    NETWORK_AGENT,
+    AgentReport,
+    GroupReport,
+    Outage,
+    PriceReport,
+)
 from polynya.cluster.network.link import Link
 from polynya.store.clock import Clock
 from polynya.store.jobs import GroupFacts
@@ -41,10 +47,18 @@ class SignOfLife:
         self._renewed = float("-inf")
         self._reported: tuple[bool, str | None, str] | None = None
 
-    def renew(self, link: Link, group: GroupReport | None, *, update: str = "") -> None:
+    def renew(
+        self,
+        link: Link,
+        group: GroupReport | None,
+        *,
+        update: str = "",
+        prices: PriceReport | None = None,
+    ) -> None:
         """Write when it is due, or when something changed.
 
-        `update` is the trouble with the version of this process, for operators.
+        `update` is the trouble with the version of this process, for operators; `prices` are None
+        where this process has none, and those of before stay.
         """
         due = self._clock.monotonic() - self._renewed >= RENEW_SECONDS
         report_key = (link.connected, group.phase if group is not None else None, update)
@@ -63,6 +77,7 @@ class SignOfLife:
             update=update,
             outage=_with_unknown(link.outage, before.outage if before is not None else None),
             group=_since_then(group, before.group if before is not None else None),
+            prices=prices or (before.prices if before is not None else None),
         )
         if self._document_store.overwrite(NETWORK_AGENT, report, found):
             self._renewed, self._reported = self._clock.monotonic(), report_key

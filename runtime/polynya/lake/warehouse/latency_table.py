@@ -3,7 +3,9 @@
 It is a plain Iceberg table called `polynya_latency`, partitioned by its column `day` (date, UTC),
 because PyIceberg makes days of times only with another package. Its other columns are `at` (begin
 of a bucket, timestamptz), `task` and `dataset` (text), `batches` and `rows` (bigint), and in
-seconds, as double, `source`, `landing`, `copy`, `apply` and `total`.
+seconds, as double, `source`, `landing`, `copy`, `apply` and `total`; then what waited:
+`waiting_bytes`, `waiting_seconds` and `pending_rows`. A table of an earlier version gets these
+columns with its next commit.
 
 Days older than it keeps are deleted whole, a day that is over becomes one file, and snapshots older
 than an hour expire with the files that only they had. It stands in the schema of the tables that it
@@ -42,6 +44,11 @@ log = logging.getLogger(__name__)
 NAME: Final = "polynya_latency"
 SNAPSHOTS_STAY: Final = timedelta(hours=1)
 _FIGURES: Final = ("source", "landing", "copy", "apply", "total")
+_BACKLOG: Final = (
+    ("waiting_bytes", LongType(), pa.int64()),
+    ("waiting_seconds", DoubleType(), pa.float64()),
+    ("pending_rows", LongType(), pa.int64()),
+)
 _SCHEMA: Final = Schema(
     NestedField(1, "at", TimestamptzType(), required=True),
     NestedField(2, "task", StringType(), required=True),
@@ -53,6 +60,10 @@ _SCHEMA: Final = Schema(
         for number, name in enumerate(_FIGURES, start=6)
     ),
     NestedField(11, "day", DateType(), required=True),
+    *(
+        NestedField(number, name, kind, required=False)
+        for number, (name, kind, _) in enumerate(_BACKLOG, start=12)
+    ),
 )
 _SPEC: Final = PartitionSpec(PartitionField(11, 1000, IdentityTransform(), "day"))
 _PROPERTIES: Final = {
@@ -72,6 +83,7 @@ _ARROW: Final = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),
         *(pa.field(name, pa.float64()) for name in _FIGURES),
         pa.field("day", pa.date32(), nullable=False),
+        *(pa.field(name, kind) for name, _, kind in _BACKLOG),
     ]
 )
 #: Days that are joined at once; usual is one.
@@ -96,6 +108,9 @@ class LatencyTable:
     def _made(self) -> Table:
         found = self._loaded()
         if found is not None:
+            if not _columns(found) >= set(_ARROW.names):
+                with found.update_schema() as change:
+                    change.union_by_name(_SCHEMA)
             return found
         with suppress(NamespaceAlreadyExistsError):
             self._catalog.create_namespace(self._schema)
@@ -119,10 +134,12 @@ class LatencyTable:
             else:
                 return
 
-    def read(self, since: datetime, dataset: str | None = None) -> list[LatencySample]:
+    def read(
+        self, since: datetime, dataset: str | None = None, task: str | None = None
+    ) -> list[LatencySample]:
         """The samples of buckets that began at a moment or later; none without a table.
 
-        Those of one dataset, if it is named.
+        Those of one dataset or task, if it is named.
         """
         table = self._loaded()
         if table is None:
@@ -133,7 +150,10 @@ class LatencyTable:
         )
         if dataset is not None:
             recent = And(recent, EqualTo(term="dataset", value=dataset))
-        names = tuple(name for name in _ARROW.names if name != "day")
+        if task is not None:
+            recent = And(recent, EqualTo(term="task", value=task))
+        known = _columns(table)
+        names = tuple(name for name in _ARROW.names if name != "day" and name in known)
         rows = table.scan(row_filter=recent, selected_fields=names).to_arrow().to_pylist()
         return [LatencySample(**row) for row in rows]
 
@@ -161,6 +181,10 @@ class LatencyTable:
             log.info("another process maintains the table of latencies in %s", self._schema)
 
 
+def _columns(table: Table) -> set[str]:
+    return {column.name for column in table.schema().fields}
+
+
 def _files_by_day(table: Table) -> dict[date, int]:
     """Number of data files of each day."""
     # A partition by date holds the number of days since 1970.
@@ -171,7 +195,8 @@ def _files_by_day(table: Table) -> dict[date, int]:
 def _join(table: Table, day: date) -> None:
     of_day = EqualTo(term="day", value=day.isoformat())
     rows = table.scan(row_filter=of_day).to_arrow()
-    table.overwrite(rows.cast(_ARROW), overwrite_filter=of_day)
+    known = pa.schema([column for column in _ARROW if column.name in rows.column_names])
+    table.overwrite(rows.cast(known), overwrite_filter=of_day)
 
 
 def _expire(table: Table, now: datetime) -> None:

@@ -118,8 +118,9 @@ STATEMENT_NEEDS_SPARK = ErrorEntry(
     title="a statement needs Spark",
     message="the statement was not answered: the embedded engine leaves it to Spark: {reason}",
     state="no data was changed",
-    fix="remove `--engine embedded`, so that Spark answers it",
-    page="`--engine embedded` uses only the embedded engine, which answers plain questions over "
+    fix="let Spark answer it: `polynya query` without `--engine embedded`, where Java is installed",
+    page="`--engine embedded`, the API and the console use only the embedded engine. It answers "
+    "plain questions over "
     "small and medium tables if its rows are certain to be Spark's. The message names the part "
     "that needs Spark, with the reason.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from polynya.model.error_catalogue.entry import ErrorEntry
-from polynya.model.errors import ConfigError, ConflictError, OperationError
+from polynya.model.errors import ConfigError, ConflictError, DependencyError, OperationError
 
 NO_SUCH_RESOURCE: Final = ErrorEntry(
     ConfigError,
@@ -46,6 +46,17 @@ SERVER_BUSY: Final = ErrorEntry(
     "processors. Others are refused with status 503.",
 )
 
+PART_SILENT: Final = ErrorEntry(
+    DependencyError,
+    "POLYNYA-SRV-010",
+    title="what a page shows has no answer in time",
+    message="no answer within {seconds} s",
+    state="nothing was changed",
+    fix="wait: the page asks again by itself. If it stays so, look at what the page reads: the "
+    "warehouse, the landing zone, the coordination place or the state of the target",
+    page="A page of the console waits some seconds for what it shows. What hangs then is not asked "
+    "again until it has ended. The page says since when it is not known, and shows all others.",
+)
 DOCUMENT_CHANGED: Final = ErrorEntry(
     ConflictError,
     "POLYNYA-SRV-008",

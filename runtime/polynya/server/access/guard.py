@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from polynya.model.config.access import AccessDocument
 from polynya.model.error_catalogue.access import (
+    AUDIT_UNWRITABLE,
     FOREIGN_HOST,
     FOREIGN_ORIGIN,
     NOT_LOGGED_IN,
@@ -58,6 +59,8 @@ _REFUSED: Final = frozenset({401, 403, 408, 413, 421, 431})
 #: Below which routers are included (`server/app.py`).
 _PREFIXES: Final = ("/api/v1", "/console")
 _METHODS: Final = _SAFE | {"POST", "PUT", "PATCH", "DELETE"}
+#: Seconds for a line of the audit log; a place that hangs is one that cannot be written.
+_LOG_SECONDS: Final = 15.0
 _MAX_TARGET_BYTES: Final = 8 * 1024
 _MAX_HEADERS: Final = 64
 _API: Final = ("/api/", "/iceberg/", "/metrics", "/openapi.json")
@@ -194,7 +197,11 @@ class Guard:
             code=code,
             operation=operation if found else "",
         )
-        await run_in_threadpool(self._control.log, entry)
+        try:
+            async with asyncio.timeout(_LOG_SECONDS):
+                await run_in_threadpool(self._control.log, entry)
+        except TimeoutError:
+            raise AUDIT_UNWRITABLE(why=f"no answer within {_LOG_SECONDS:.0f} s") from None
 
 
 class _Guarded:

@@ -24,7 +24,7 @@ _FOLDER: Final = files("polynya.server.console") / "assets"
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "console.css": ("uPlot.min.css", "console.css", "explain.css"),
     "icon.svg": ("icon.svg",),
-    "console.js": ("htmx.min.js", "uPlot.iife.min.js", "dagre.min.js", "console.js"),
+    "console.js": ("locale.js", "htmx.min.js", "uPlot.iife.min.js", "dagre.min.js", "console.js"),
 }
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",

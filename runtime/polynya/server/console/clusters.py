@@ -6,14 +6,16 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
+from starlette.concurrency import run_in_threadpool
 
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
+from polynya.server.console.page import Page, asked
 from polynya.server.pages import Cursor
 from polynya.server.routes import clusters as clusters_api
 
-router = APIRouter()
+router = APIRouter(route_class=Page)
 
 _MOST_NODES: Final = 500
 
@@ -26,7 +28,7 @@ def clusters(request: Request, cursor: Cursor = None) -> HTMLResponse:
 
 
 @router.get("/clusters/{name}", dependencies=[allowed(Action.VIEW_CLUSTER)])
-def cluster(
+async def cluster(
     request: Request,
     name: str,
     *,
@@ -34,13 +36,25 @@ def cluster(
     cursor: Cursor = None,
 ) -> HTMLResponse:
     """A cluster with its nodes and units; with `node` only the units of that one."""
+    found = await run_in_threadpool(clusters_api.cluster, request, name)
+    nodes, problem = await asked(
+        request,
+        "nodes and units are there",
+        lambda: run_in_threadpool(clusters_api.nodes, request, name, limit=_MOST_NODES),
+    )
+    units = None
+    if nodes is not None:
+        units = await run_in_threadpool(
+            clusters_api.units, request, name, node=node or None, cursor=cursor
+        )
     return render(
         request,
         "cluster.html",
         fragment="state",
-        cluster=clusters_api.cluster(request, name),
-        nodes=clusters_api.nodes(request, name, limit=_MOST_NODES),
-        units=clusters_api.units(request, name, node=node or None, cursor=cursor),
+        cluster=found,
+        nodes=nodes,
+        units=units,
+        problem=problem,
         node=node,
         cursor=cursor,
     )

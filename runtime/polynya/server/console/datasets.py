@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -20,26 +21,21 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.access.views import ALL_KINDS
 from polynya.server.console.buttons import for_part, of_dataset, offered
+from polynya.server.console.charts import Days, Percentile, charts
 from polynya.server.console.html import may, render
+from polynya.server.console.page import Page, asked
 from polynya.server.pages import Cursor
 from polynya.server.routes import datasets as datasets_api
+from polynya.server.routes import latency as latency_api
 from polynya.server.routes import projects as projects_api
 from polynya.server.routes import runs as runs_api
-from polynya.server.routes.datasets import DatasetDetails, Latencies, LatencyShown
+from polynya.server.routes.datasets import DatasetDetails
 
-router = APIRouter()
+router = APIRouter(route_class=Page)
 
 #: Signs of a value that the page shows; the API has it whole.
 _LONGEST_VALUE: Final = 500
 _SNAPSHOTS_OF_A_PAGE: Final = 50
-#: The parts of a latency that a chart shows, in the order in which they happen.
-_PARTS: Final = ("source", "landing", "copy", "apply")
-#: Steps after which a time without a measurement is a gap.
-_GAP: Final = 1.5
-#: Windows of the chart of latencies: days, and hours of a step.
-_WINDOWS: Final[Mapping[int, float]] = {1: 0.25, 7: 1.0, 30: 4.0}
-_Days: TypeAlias = Literal["1", "7", "30"]
-_Percentile: TypeAlias = Literal["50", "95", "100"]
 
 
 @router.get("/datasets/{name}", dependencies=[allowed(Action.VIEW_PROJECT)])
@@ -59,35 +55,23 @@ async def state(request: Request, name: str) -> HTMLResponse:
 
 @router.get("/datasets/{name}/latency", dependencies=[allowed(Action.VIEW_PROJECT)])
 async def latency(
-    request: Request, name: str, days: _Days = "30", percentile: _Percentile = "95"
+    request: Request, name: str, days: Days = "30", percentile: Percentile = "95"
 ) -> HTMLResponse:
-    """How long changes took over time, part by part."""
-    frame, window = await _frame(request, name), int(days)
-    latencies, problem = None, None
-    try:
-        latencies = await run_in_threadpool(
-            datasets_api.latency,
-            request,
-            name,
-            days=window,
-            hours=_WINDOWS[window],
-            percentile=[int(percentile)],
-        )
-    except PolynyaError as error:
-        problem = error.as_dict()
-    times, series = _lines(latencies, f"p{percentile}")
+    """How long changes took over time, part by part, and what waited."""
+    frame = await _frame(request, name)
+    found = await charts(
+        request,
+        lambda **window: run_in_threadpool(latency_api.dataset_latency, request, name, **window),
+        days,
+        percentile,
+    )
     return render(
         request,
         "dataset_latency.html",
         fragment="latency",
         **frame,
-        latencies=latencies,
-        times=times,
-        series=series,
-        windows=list(_WINDOWS),
-        days=window,
-        percentile=percentile,
-        problem=problem,
+        **found,
+        command=f"polynya latency {shlex.quote(name)} --window {days}d",
     )
 
 
@@ -113,13 +97,17 @@ async def quarantine(
 ) -> HTMLResponse:
     """Rejected records as they stood, each with its rule and its error."""
     frame = await _frame(request, name)
-    records, problem = None, None
-    try:
-        records = await run_in_threadpool(
-            datasets_api.quarantined, request, name, rule=rule or None, cursor=cursor
-        )
-    except PolynyaError as error:
-        problem = error.as_dict()
+    records, problem = await asked(
+        request,
+        "the quarantine holds",
+        lambda: run_in_threadpool(
+            datasets_api.quarantined,
+            request,
+            name,
+            rule=rule or None,
+            cursor=cursor,
+        ),
+    )
     return render(
         request,
         "dataset_quarantine.html",
@@ -136,11 +124,9 @@ async def quarantine(
 async def rows(request: Request, name: str, view: ViewKind = "current") -> HTMLResponse:
     """Some rows of a view, within the rights of the person who looks."""
     frame = await _frame(request, name)
-    found, problem = None, None
-    try:
-        found = await run_in_threadpool(datasets_api.rows, request, name, view)
-    except PolynyaError as error:
-        problem = error.as_dict()
+    found, problem = await asked(
+        request, "the view has", lambda: run_in_threadpool(datasets_api.rows, request, name, view)
+    )
     keys = frame["dataset"].keys
     return render(
         request,
@@ -161,13 +147,17 @@ async def rows(request: Request, name: str, view: ViewKind = "current") -> HTMLR
 async def snapshots(request: Request, name: str, cursor: Cursor = None) -> HTMLResponse:
     """The commits of a dataset's table."""
     frame = await _frame(request, name)
-    commits, problem = None, None
-    try:
-        commits = await run_in_threadpool(
-            runs_api.table_commits, request, name, limit=_SNAPSHOTS_OF_A_PAGE, cursor=cursor
-        )
-    except PolynyaError as error:
-        problem = error.as_dict()
+    commits, problem = await asked(
+        request,
+        "was committed",
+        lambda: run_in_threadpool(
+            runs_api.table_commits,
+            request,
+            name,
+            limit=_SNAPSHOTS_OF_A_PAGE,
+            cursor=cursor,
+        ),
+    )
     oldest_first = commits.items[::-1] if commits else []
     return render(
         request,
@@ -193,11 +183,11 @@ async def snapshots(request: Request, name: str, cursor: Cursor = None) -> HTMLR
 async def files(request: Request, name: str) -> HTMLResponse:
     """The files of a dataset's table, and what maintenance will do about them."""
     frame = await _frame(request, name)
-    found, problem = None, None
-    try:
-        found = await run_in_threadpool(datasets_api.files, request, name)
-    except PolynyaError as error:
-        problem = error.as_dict()
+    found, problem = await asked(
+        request,
+        "the table consists of",
+        lambda: run_in_threadpool(datasets_api.files, request, name),
+    )
     return render(request, "dataset_files.html", **frame, files=found, problem=problem)
 
 
@@ -211,7 +201,7 @@ async def _frame(request: Request, name: str) -> dict[str, Any]:
     if may(request, Action.QUERY_DATA):
         tabs.append((f"{base}/rows", "Rows"))
     tabs += [
-        (f"{base}/latency", "Latency"),
+        (f"{base}/latency", "Latency and backlog"),
         (f"{base}/snapshots", "Snapshots"),
         (f"{base}/files", "Files"),
     ]
@@ -231,29 +221,6 @@ async def _kind(request: Request, task: str) -> str:
             raise
         # Its file has just gone; the page says what is still known of its tables.
         return ""
-
-
-def _lines(
-    latencies: Latencies | None, percentile: str
-) -> tuple[list[float], list[dict[str, Any]]]:
-    """Times and values of a chart, a line for each part, with gaps where nothing was measured."""
-    times: list[float] = []
-    steps: list[LatencyShown | None] = []
-    for one in latencies.items if latencies else ():
-        at = _seconds(one.at)
-        if latencies and times and at - times[-1] > latencies.step_seconds * _GAP:
-            times.append(times[-1] + latencies.step_seconds)
-            steps.append(None)
-        times.append(at)
-        steps.append(one)
-    series = [
-        {
-            "name": part,
-            "values": [one.seconds.get(part, {}).get(percentile) if one else None for one in steps],
-        }
-        for part in _PARTS
-    ]
-    return times, series
 
 
 def _seconds(moment: str) -> float:

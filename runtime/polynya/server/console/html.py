@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
@@ -20,6 +21,9 @@ from polynya.server.access.door import caller
 from polynya.server.access.roles import decide
 from polynya.server.console.assets import address, icon
 from polynya.server.console.navigation import ENTRIES
+from polynya.server.operations.manager import refusal
+from polynya.server.operations.verbs import VERBS
+from polynya.server.state import ServerState
 
 #: Characters that may stand as they are although they cannot be printed.
 _KEPT: Final = frozenset("\n\t")
@@ -104,6 +108,13 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
+def dollars(value: float | None) -> str:
+    """US dollars with four decimals below one, as prices by the hour have; a dash for None."""
+    if value is None:
+        return _NOTHING
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+
+
 def size(value: float | None) -> str:
     """Bytes in the largest unit that they fill; a dash for None."""
     if value is None:
@@ -131,6 +142,7 @@ def _environment() -> Environment:
     )
     made.filters |= {
         "coded": coded,
+        "dollars": dollars,
         "duration": duration,
         "instant": instant,
         "moment": moment,
@@ -142,7 +154,13 @@ def _environment() -> Environment:
         # As of Jinja, but for text that UTF-8 does not have, which files may hold.
         "urlencode": lambda text: quote(str(text), safe="/", errors="replace"),
     }
-    made.globals |= {"asset": address, "icon": icon, "Action": Action}
+    made.globals |= {
+        "asset": address,
+        "icon": icon,
+        "Action": Action,
+        "refused": refused,
+        "late_since": late_since,
+    }
     # Fragments are rendered without their page, whose imports they would miss.
     made.globals["ui"] = made.get_template("ui.html").module
     return made
@@ -152,6 +170,22 @@ def may(request: Request, action: Action) -> bool:
     """Whether the person of a request may do this, for what a page offers; routes ask the door."""
     person, document = caller(request)
     return decide(person, action, document).allowed
+
+
+#: The request that a page is made for: macros see no context of their page.
+_SHOWN_TO: ContextVar[Request] = ContextVar("_SHOWN_TO")
+
+
+def refused(verb: str) -> str | None:
+    """Why the server leaves an action to other machines, for its button; None if it starts it."""
+    state = ServerState.of(_SHOWN_TO.get())
+    error = refusal(VERBS[verb], requests_only=state.requests_only)
+    return None if error is None else f"{error.message} ({error.code})"
+
+
+def late_since() -> datetime | None:
+    """Since when the server has not looked at tables although it is time; None if it has."""
+    return ServerState.of(_SHOWN_TO.get()).overview.late_since()
 
 
 def same_page(request: Request) -> Callable[..., str]:
@@ -190,6 +224,7 @@ def render(
     navigation that the person may open, and `here(**changes)`, the address of the same page.
     """
     person, _ = caller(request)
+    _SHOWN_TO.set(request)
     context = {
         "request": request,
         "person": person,

@@ -15,11 +15,12 @@ from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
+from polynya.server.console.page import Page, is_answer
 from polynya.server.problems import status_of
 from polynya.server.routes import lineage as lineage_api
 from polynya.server.state import ServerState
 
-router = APIRouter()
+router = APIRouter(route_class=Page)
 
 #: A graph with more nodes is shown as a table.
 MOST_NODES: Final = 150
@@ -57,6 +58,8 @@ def lineage(
             for one in found.datasets:
                 datasets[one["name"]] = _joined(datasets.get(one["name"]), one)
     except PolynyaError as refused:
+        if not is_answer(refused):
+            raise
         error, status = refused.as_dict(), status_of(refused)
     subject = _subject(of, datasets)
     column = None if subject is None else _column(of, subject)

@@ -23,6 +23,7 @@ from polynya.server.access.views import may_read
 from polynya.server.console.documents import lines_of, reviewed
 from polynya.server.console.forms import Posted, last
 from polynya.server.console.html import may, render
+from polynya.server.console.page import SlowPage
 from polynya.server.overview import Overview
 from polynya.server.problems import status_of
 from polynya.server.routes import documents as documents_api
@@ -30,7 +31,7 @@ from polynya.server.routes import queries as queries_api
 from polynya.server.routes.queries import AnswerForm, QueryAnswered, QueryAsked, StatementAsked
 from polynya.server.state import ServerState
 
-router = APIRouter()
+router = APIRouter(route_class=SlowPage)
 
 #: Rows that a person can ask for, the first by default.
 _LIMITS: Final = (100, 1000, 10_000)

@@ -17,13 +17,14 @@ from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
+from polynya.server.console.page import SlowPage, is_answer
 from polynya.server.pages import Cursor
 from polynya.server.problems import status_of
 from polynya.server.routes import records as records_api
 from polynya.server.routes.records import RecordEntryShown
 from polynya.server.state import ServerState
 
-router = APIRouter()
+router = APIRouter(route_class=SlowPage)
 
 #: Entries of a page.
 _ENTRIES: Final = 50
@@ -103,6 +104,8 @@ def record(
             found = records_api.record(request, dataset, given, limit=_ENTRIES, cursor=cursor)
             facts |= {"history": found, "moments": moments(found.items)}
         except PolynyaError as error:
+            if not is_answer(error):
+                raise
             facts["error"], status = error.as_dict(), status_of(error)
     current = facts["history"] and facts["history"].current
     return render(

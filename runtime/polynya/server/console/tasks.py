@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -12,17 +13,20 @@ from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.buttons import of_task, offered
+from polynya.server.console.charts import Days, Percentile, charts
 from polynya.server.console.html import may, render
+from polynya.server.console.page import Page
 from polynya.server.health import HealthWord
 from polynya.server.pages import Cursor, ListPage
 from polynya.server.routes import datasets as datasets_api
 from polynya.server.routes import documents as documents_api
+from polynya.server.routes import latency as latency_api
 from polynya.server.routes import operations as operations_api
 from polynya.server.routes import projects as projects_api
 from polynya.server.routes.datasets import DatasetOrder, DatasetShown
 from polynya.server.routes.projects import TaskShown
 
-router = APIRouter()
+router = APIRouter(route_class=Page)
 
 #: Datasets that the button for maintenance names one by one.
 _MOST_NAMED: Final = 50
@@ -51,6 +55,25 @@ async def task(
         bad=[one for one in datasets.items if one.health not in _GOOD],
         sort=sort,
         cursor=cursor,
+    )
+
+
+@router.get("/tasks/{name}/latency", dependencies=[allowed(Action.VIEW_PROJECT)])
+async def latency(
+    request: Request, name: str, days: Days = "30", percentile: Percentile = "95"
+) -> HTMLResponse:
+    """How long changes of its datasets took over time, and what waited of all of them."""
+    found = await projects_api.task(request, name)
+    shown = await charts(
+        request, partial(latency_api.task_latency, request, name), days, percentile
+    )
+    return render(
+        request,
+        "task_latency.html",
+        fragment="latency",
+        **_frame(request, found),
+        **shown,
+        command=f"polynya latency --window {days}d",
     )
 
 
@@ -100,7 +123,7 @@ async def _named(request: Request, datasets: ListPage[DatasetShown]) -> list[str
 def _frame(request: Request, found: TaskShown) -> dict[str, Any]:
     """What all pages of a task show."""
     base = f"/console/tasks/{found.name}"
-    tabs = [(base, "State")]
+    tabs = [(base, "State"), (f"{base}/latency", "Latency and backlog")]
     if may(request, Action.VIEW_DOCUMENTS):
         tabs.append((f"{base}/settings", "Settings"))
     if may(request, Action.VIEW_OPERATIONS):

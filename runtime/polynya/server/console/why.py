@@ -13,6 +13,7 @@ from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
+from polynya.server.console.page import SlowPage, is_answer
 from polynya.server.console.record import (
     ClockTime,
     address,
@@ -25,7 +26,7 @@ from polynya.server.problems import status_of
 from polynya.server.routes import why as why_api
 from polynya.server.routes.why import WhyInputShown, WhyRowShown
 
-router = APIRouter()
+router = APIRouter(route_class=SlowPage)
 
 #: Columns of a row that stand open; the others are below them.
 _OPEN: Final = 8
@@ -91,6 +92,8 @@ def why(
         try:
             found = why_api.why(request, dataset, given)
         except PolynyaError as refused:
+            if not is_answer(refused):
+                raise
             error, status = refused.as_dict(), status_of(refused)
     told = steps(found.row) if found is not None and found.row is not None else []
     nodes, edges = drawn(told)

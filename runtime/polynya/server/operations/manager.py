@@ -91,6 +91,14 @@ def outcome(
     return OperationResult("interrupted" if interrupted else "failed", ended, exit_code, state)
 
 
+def refusal(verb: Verb, *, requests_only: bool) -> PolynyaError | None:
+    """POLYNYA-SRV-060 for an action that a server leaves to other machines; None for others."""
+    in_cluster = bool(os.environ.get(COORDINATION))
+    if requests_only and works_on_tables(verb, in_cluster=in_cluster):
+        return ACTION_NEEDS_TABLES(where=verb.name, command=" ".join(verb.words))
+    return None
+
+
 @dataclass(slots=True)
 class _Running:
     """A process at work: of this server, or one of a dead server that still ends."""
@@ -196,9 +204,8 @@ class OperationManager:
             DependencyError: POLYNYA-SRV-041, too many operations wait; POLYNYA-SRV-062, it cannot
                 be kept in the state of the target.
         """
-        in_cluster = bool(os.environ.get(COORDINATION))
-        if self.requests_only and works_on_tables(verb, in_cluster=in_cluster):
-            raise ACTION_NEEDS_TABLES(where=verb.name, command=" ".join(verb.words))
+        if (error := refusal(verb, requests_only=self.requests_only)) is not None:
+            raise error
         hashed = None if key is None else _hash(by, key)
         body = _hash(*words)
         now = self.clock.now()

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
+from pydantic import BaseModel
 
 from polynya.model.error_catalogue.server_operations import TASK_UNKNOWN_TO_ACTION
+from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
-from polynya.server.access.door import allowed
+from polynya.server.access.actions import Action
+from polynya.server.access.door import allowed, caller
+from polynya.server.access.roles import decide
+from polynya.server.operations.manager import refusal
 from polynya.server.operations.verbs import (
     VERBS,
     AutomationParameters,
@@ -26,6 +31,40 @@ from polynya.server.state import ServerState
 router = APIRouter(tags=["actions"])
 
 _Key = Annotated[str | None, Header(min_length=1, max_length=200)]
+
+
+class ActionShown(BaseModel):
+    """An action that a person may start; `refused` is why this server does not start it."""
+
+    name: str
+    command: str
+    summary: str
+    path: str
+    right: Action
+    refused: dict[str, Any] | None
+
+
+@router.get("/actions", dependencies=[allowed(Action.VIEW_PROJECT)])
+def actions(request: Request) -> list[ActionShown]:
+    """The actions that your roles allow, in the order of their names."""
+    person, document = caller(request)
+    mine = [one for one in VERBS.values() if decide(person, one.action, document).allowed]
+    return [
+        ActionShown(
+            name=one.name,
+            command=f"polynya {' '.join(one.words)}",
+            summary=one.summary,
+            path=f"/api/v1/actions/{one.name}",
+            right=one.action,
+            refused=None if (error := refused(request, one)) is None else error.as_dict(),
+        )
+        for one in sorted(mine, key=lambda one: one.name)
+    ]
+
+
+def refused(request: Request, verb: Verb) -> PolynyaError | None:
+    """Why this server leaves an action to other machines; None where it starts it."""
+    return refusal(verb, requests_only=ServerState.of(request).requests_only)
 
 
 def _route_of(verb: Verb) -> Callable[..., OperationShown]:

@@ -55,6 +55,7 @@ class CaptureLagShown(BaseModel):
     asked_at: str
     age_seconds: float
     error: ErrorShown | None = Field(description="why the database did not answer")
+    silent_since: str | None = Field(description="since when the database has not answered")
 
 
 class CaptureServer(BaseModel):
@@ -251,6 +252,7 @@ def _lag(seen: LagSeen | None, now: datetime) -> CaptureLagShown | None:
         asked_at=seen.at.isoformat(),
         age_seconds=max(0.0, (now - seen.at).total_seconds()),
         error=seen.error and _of_error(seen.error),
+        silent_since=None if seen.since is None else seen.since.isoformat(),
     )
 
 

@@ -15,6 +15,8 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.cluster.control.status import ShownUnitState
+from polynya.cluster.coordination.store import STORE_ERRORS, error_line
+from polynya.cluster.network.prices import NodePrice
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
@@ -30,6 +32,8 @@ router = APIRouter(tags=["clusters"])
 NodeWord: TypeAlias = Literal["ready", "draining", "gone", "silent", "unclear"]
 _UNCLEAR = "its lease is old by its own clock; within 12 s it is known whether it is renewed"
 _NO_PLACE = "no coordination place is named, and no agent works in the project folder"
+
+_ALONE = "it works alone: no network agent asks AWS for prices"
 
 
 class GroupShown(BaseModel):
@@ -47,6 +51,30 @@ class GroupShown(BaseModel):
     seen_at: str
 
 
+class PriceShown(BaseModel):
+    """What a node costs, as of `as_of`; or why that is unknown, and since when."""
+
+    dollars_per_hour: float | None = Field(description="US dollars, of the machine alone")
+    as_of: str | None
+    unknown: str | None
+    since: str | None
+
+
+class CostShown(BaseModel):
+    """What the nodes of a cluster cost that are there now; `unknown` nodes have no known price."""
+
+    dollars_per_hour: float = Field(description="the sum of the known prices, in US dollars")
+    nodes: int
+    unknown: int
+
+
+class InterruptionsShown(BaseModel):
+    """How many nodes AWS took back, by the notices that they got."""
+
+    last_24_hours: int
+    last_30_days: int
+
+
 class ClusterShown(BaseModel):
     """A cluster: one status, why, and since when; numbers of nodes and units by their state."""
 
@@ -62,6 +90,8 @@ class ClusterShown(BaseModel):
     troubles: list[str]
     requests: list[str] = Field(description="pending requests of operators, in words")
     group: GroupShown | None = None
+    cost: CostShown | None = Field(default=None, description="null without a coordination place")
+    spot_interruptions: InterruptionsShown | None = None
     seen_by: Literal["coordination", "agent", "nothing"]
     as_of: str | None
 
@@ -79,6 +109,8 @@ class NodeShown(BaseModel):
     units: int
     capacity: float | None = Field(description="its processors")
     machine: str | None = Field(description="type of its instance on EC2, such as `m7g.large`")
+    zone: str | None = Field(description="of its instance")
+    price: PriceShown
     leaving: str | None = Field(
         description="why it drains or has left, such as the notice of a Spot interruption"
     )
@@ -180,26 +212,18 @@ def _agent_of(state: ServerState, name: str) -> Mapping[str, Any] | None:
 def _cluster(state: ServerState, project: LoadedProject, name: str) -> ClusterShown:
     default = project.cluster_name
     tasks = [task.name for task in project.works if (project.cluster_of(task) or default) == name]
-    look = state.clusters.look(project, name)
+    try:
+        look = state.clusters.look(project, name)
+    except STORE_ERRORS as error:
+        since = state.clusters.failing_since(name)
+        reason = f"the coordination place does not answer: {error_line(error)}"
+        return _unknown(name, tasks, reason, since)
     if look is not None:
         return _of_look(name, tasks, look)
     report = _agent_of(state, name)
     if report is None:
-        return ClusterShown(
-            name=name,
-            status="Unknown",
-            reason=f"{_NO_PLACE}: start the server with POLYNYA_COORDINATION as the agents have it",
-            since=None,
-            leader=None,
-            frozen=None,
-            tasks=sorted(tasks),
-            nodes={},
-            units={},
-            troubles=[],
-            requests=[],
-            seen_by="nothing",
-            as_of=None,
-        )
+        reason = f"{_NO_PLACE}: start the server with POLYNYA_COORDINATION as the agents have it"
+        return _unknown(name, tasks, reason, None)
     errors = [str(error.get("message", "")) for error in report["configuration"]["errors"]]
     return ClusterShown(
         name=name,
@@ -218,8 +242,26 @@ def _cluster(state: ServerState, project: LoadedProject, name: str) -> ClusterSh
     )
 
 
+def _unknown(name: str, tasks: list[str], reason: str, since: datetime | None) -> ClusterShown:
+    return ClusterShown(
+        name=name,
+        status="Unknown",
+        reason=reason,
+        since=_iso(since),
+        leader=None,
+        frozen=None,
+        tasks=sorted(tasks),
+        nodes={},
+        units={},
+        troubles=[],
+        requests=[],
+        seen_by="nothing",
+        as_of=None,
+    )
+
+
 def _of_look(name: str, tasks: list[str], look: ClusterLook) -> ClusterShown:
-    status = look.status
+    status, nodes = look.status, _nodes(look)
     return ClusterShown(
         name=name,
         status=status.status.value,
@@ -228,13 +270,34 @@ def _of_look(name: str, tasks: list[str], look: ClusterLook) -> ClusterShown:
         leader=status.leader,
         frozen=status.frozen,
         tasks=sorted(tasks),
-        nodes=dict(Counter[str](one.state for one in _nodes(look))),
+        nodes=dict(Counter[str](one.state for one in nodes)),
         units=dict(Counter[str](one.state for one in status.units)),
         troubles=list(status.troubles),
         requests=list(status.asked),
         group=_group(look),
+        cost=_cost(nodes),
+        spot_interruptions=InterruptionsShown(
+            last_24_hours=look.interruptions.day, last_30_days=look.interruptions.month
+        ),
         seen_by="coordination",
         as_of=look.at.isoformat(),
+    )
+
+
+def _cost(nodes: list[NodeShown]) -> CostShown:
+    there = [one.price.dollars_per_hour for one in nodes if one.state not in ("gone", "silent")]
+    known = [price for price in there if price is not None]
+    return CostShown(
+        dollars_per_hour=round(sum(known), 6), nodes=len(there), unknown=len(there) - len(known)
+    )
+
+
+def _price(price: NodePrice) -> PriceShown:
+    return PriceShown(
+        dollars_per_hour=price.hourly,
+        as_of=_iso(price.at),
+        unknown=price.unknown,
+        since=_iso(price.since),
     )
 
 
@@ -273,6 +336,8 @@ def _nodes(look: ClusterLook) -> list[NodeShown]:
                 units=one.units,
                 capacity=lease.capacity,
                 machine=lease.machine or None,
+                zone=lease.zone or None,
+                price=_price(look.price(one.incarnation)),
                 leaving=lease.leaving or None,
                 version=one.version,
                 renewed_at=_iso(lease.renewed_at),
@@ -320,6 +385,8 @@ def _of_agent(report: Mapping[str, Any]) -> NodeShown:
         units=len(_units_of_agent(report)),
         capacity=None,
         machine=None,
+        zone=None,
+        price=_price(NodePrice(unknown=_ALONE)),
         leaving=None,
         version="",
         renewed_at=report["at"],

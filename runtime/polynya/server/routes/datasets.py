@@ -1,19 +1,18 @@
-"""Datasets as resources: health, freshness, backlog, latency, schema, files, rejected records."""
+"""Datasets as resources: health, freshness, backlog, schema, files, rejected records."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from polynya.engine.inventory import ProjectTable, tables_of
-from polynya.engine.latency import read_latencies
 from polynya.engine.maintenance_status import maintenance_status
 from polynya.lake.read.inspect import data_files, quarantine
 from polynya.lake.spark.catalog import has_tables, python_catalog
@@ -23,7 +22,6 @@ from polynya.model.config.settings import ApplyPolicy
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote_path, shown
-from polynya.observe.latency import LatencyPart, latency_series
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.health import HealthPart, HealthWord
@@ -33,9 +31,6 @@ from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
 from polynya.server.state import ServerState
 
 router = APIRouter(tags=["datasets"])
-
-#: What `polynya latency` shows first, and the worst.
-_HALF: Final = [50, 95]
 
 
 class DatasetShown(BaseModel):
@@ -87,28 +82,6 @@ class QuarantinedRecord(BaseModel):
     rule: str
     error: str
     raw: str
-
-
-class LatencyShown(BaseModel):
-    """A step of time: percentiles in seconds by part, over the worst of each five minutes.
-
-    `source`, `landing` and `copy` make `total`, after which live views show a change; after
-    `apply` stored rows show it.
-    """
-
-    at: str
-    samples: int
-    rows: int
-    seconds: dict[LatencyPart, dict[str, float]]
-
-
-class Latencies(BaseModel):
-    """The latency of a dataset; `kept` is false where the project does not set `latency`."""
-
-    kept: bool
-    window_seconds: float
-    step_seconds: float
-    items: list[LatencyShown]
 
 
 class PartitionShown(BaseModel):
@@ -295,47 +268,6 @@ def quarantined(
     ]
     found.sort(key=lambda one: (one.rule, one.id))
     return page(found, lambda one: (one.rule, one.id), limit, cursor)
-
-
-@router.get("/datasets/{name}/latency", dependencies=[allowed(Action.VIEW_PROJECT)])
-def latency(
-    request: Request,
-    name: str,
-    *,
-    days: Annotated[float, Query(gt=0, le=366)] = 30.0,
-    hours: Annotated[float, Query(ge=0.1, le=8784, description="length of a step")] = 4.0,
-    percentile: Annotated[list[Annotated[int, Query(ge=1, le=100)]], Query(max_length=10)] = _HALF,
-) -> Latencies:
-    """How long changes of a dataset took, over time; kept where the project sets `latency`."""
-    state = ServerState.of(request)
-    entry, now = table_of(request, name), state.clock.now()
-    project = state.known_project()
-    step = timedelta(hours=hours)
-    window = max(timedelta(days=days), step)
-    series = latency_series(
-        read_latencies(project, now - window, entry.name),
-        now=now,
-        window=window,
-        step=step,
-        percentiles=percentile,
-    )
-    return Latencies(
-        kept=project.project.latency is not None,
-        window_seconds=window.total_seconds(),
-        step_seconds=step.total_seconds(),
-        items=[
-            LatencyShown(
-                at=one.at.isoformat(),
-                samples=one.samples,
-                rows=one.rows,
-                seconds={
-                    part: {f"p{percent}": value for percent, value in values.items()}
-                    for part, values in one.percentiles.items()
-                },
-            )
-            for one in series
-        ],
-    )
 
 
 @router.get("/datasets/{name}/files", dependencies=[allowed(Action.VIEW_PROJECT)])

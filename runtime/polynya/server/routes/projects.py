@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from polynya.engine.commands.validate import project_errors
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
@@ -35,6 +35,9 @@ class ProjectShown(BaseModel):
     datasets: dict[str, int]
     errors: list[dict[str, Any]]
     as_of: str | None
+    late_since: str | None = Field(
+        description="since when the server has not looked at the tables although it is time"
+    )
 
 
 class TaskShown(BaseModel):
@@ -86,7 +89,9 @@ class Validated(BaseModel):
 async def project(request: Request) -> ProjectShown:
     """The project that this server answers for."""
     overview, loaded = await ServerState.of(request).newest()
-    return overview.once("project", lambda: _project(overview, loaded))
+    late = ServerState.of(request).overview.late_since()
+    found = overview.once("project", lambda: _project(overview, loaded))
+    return found.model_copy(update={"late_since": None if late is None else late.isoformat()})
 
 
 def _project(overview: Overview, loaded: LoadedProject) -> ProjectShown:
@@ -99,6 +104,7 @@ def _project(overview: Overview, loaded: LoadedProject) -> ProjectShown:
         datasets=dict(counts(words)),
         errors=[error.as_dict() for error in overview.errors],
         as_of=None if overview.at is None else overview.at.isoformat(),
+        late_since=None,
     )
 
 

@@ -66,7 +66,11 @@ class ExpectationShown(BaseModel):
 
 
 class FlowStepShown(BaseModel):
-    """A step of a flow: what it reads, its columns with types, and its own query."""
+    """A step of a flow: what it reads, its columns with types, and its own query.
+
+    Of a query in SQL the steps are the parts that its `WITH` names (`with`), and the `SELECT` after
+    them; types are not known then.
+    """
 
     name: str
     processor: str
@@ -156,6 +160,8 @@ def transform(request: Request, task: str, dataset: str) -> TransformDetails:
             flow = compiled(project, found, name, named)
             sql, inputs = flow.sql, [one.name for one in flow.inputs]
             steps = _steps(flow)
+        elif query.text:
+            steps = _parts(query.text, dataset)
         over = query_over_inputs(project, found, name)
         inputs = inputs or ([] if over is None else [one.name for one in over.inputs.values()])
         plan = step_plan(project, found, name, over)
@@ -310,6 +316,22 @@ def _steps(flow: CompiledFlow) -> list[FlowStepShown]:
             sql=one.sql,
         )
         for one in flow.steps
+    ]
+
+
+def _parts(text: str, dataset: str) -> list[FlowStepShown]:
+    # Start-up time: sqlglot.
+    from polynya.derived.tables import named_parts
+
+    return [
+        FlowStepShown(
+            name=one.name or "result",
+            processor="with" if one.name else "select",
+            reads=list(one.reads),
+            columns=dict.fromkeys(one.columns),
+            sql=one.sql,
+        )
+        for one in named_parts(text, dataset)
     ]
 
 

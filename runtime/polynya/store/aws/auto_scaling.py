@@ -65,6 +65,11 @@ class AutoScalingGroups(NodeGroups):
             failed_launch=self._failed_launch(group),
             # Only a group that is being deleted has a status ("AutoScalingGroup", API Reference).
             deleting=bool(one.get("Status")),
+            machines=frozenset(
+                (each["InstanceType"], each["AvailabilityZone"])
+                for each in one["Instances"]
+                if each.get("InstanceType")
+            ),
         )
 
     @override
