@@ -95,6 +95,7 @@ class Frozen(BaseModel):
     """Base of every configuration model: immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(
+        defer_build=True,
         frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=False
     )
 
