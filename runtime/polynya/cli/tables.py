@@ -199,7 +199,7 @@ def adopt(*, context: Context) -> int:
     For example: `polynya adopt --project shop-copy`.
     """
     # Start-up time: fastavro and pyarrow.
-    from polynya.lake.spark.session import CATALOG
+    from polynya.lake.spark.catalog import CATALOG
     from polynya.lake.warehouse.adopt import adopt as adopt_tables
     from polynya.lake.warehouse.check import refuse_unusable
 

@@ -96,7 +96,10 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(
         defer_build=True,
-        frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=False
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        use_attribute_docstrings=False,
     )
 
 
