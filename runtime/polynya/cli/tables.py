@@ -258,7 +258,7 @@ def maintain(
             raise UNKNOWN_MAINTENANCE_ACTION(action=name, actions=", ".join(sorted(BUILT_NAMES)))
     entries = [
         entry
-        for entry in chosen_entries(context, datasets)
+        for entry in chosen_entries(context.load(tolerant=True), datasets)
         if entry.table is not None and not entry.is_ledger
     ]
     if dry_run:
