@@ -1,10 +1,9 @@
 """How much a command costs in a new process: processor seconds, in turns with what it cannot save.
 
-`python -m bench cold` runs each command on the lake of the demo (`make demo` first, or a folder as
-its argument) in turns with `python -c pass` and with the libraries that reading a table needs.
-Processor seconds of the child, user and system, bear other work on the machine better than the
-clock. `status` is also asked of 500 datasets, which are entries of the catalog for the table of
-one, so that nothing has to run.
+`python -m bench start` runs each command on the lake of the demo (`make demo`) in turns with
+`python -c pass` and with the libraries that reading a table needs. Processor seconds of the child,
+user and system, bear other work on the machine better than the clock. `status` is also asked of 500
+datasets, which are entries of the catalog for the table of one, so that nothing has to run.
 """
 
 from __future__ import annotations
@@ -32,6 +31,8 @@ LAKE: Final = Path(__file__).resolve().parents[1] / "build" / "demo"
 #: What a process cannot save: Python, and with it the libraries that read a table.
 NOTHING: Final = ("-c", "pass")
 READERS: Final = ("-c", "import pyiceberg.catalog, duckdb")
+#: Seconds of the readers for one of ours, at least.
+FLOORS: Final = {"--help": 0.6, "query of a small table": 0.25, "serve until /health": 0.5}
 _QUERY: Final = ("query", "SELECT count(*) FROM shop.users")
 
 
@@ -155,18 +156,14 @@ def measure(lake: Path, rounds: int = ROUNDS) -> Iterator[Measured]:
         )
 
 
-#: Seconds of the imports for one of ours, at least; see `docs/performance.md`.
-FLOORS: Final = {"--help": 0.6, "query of a small table": 0.25, "serve until /health": 0.5}
+def lake_of_demo() -> Path:
+    """The lake of the demo, made by it where it is missing."""
+    if not (LAKE / "polynya.yml").is_file():
+        subprocess.run([sys.executable, "-m", "examples.demo"], check=True, capture_output=True)
+    return LAKE
 
 
 def main() -> None:
     """Print a line for each command."""
-    if not (LAKE / "polynya.yml").is_file():
-        sys.exit(f"{LAKE} is missing: run `make demo`")
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    for line in measure(LAKE):
+    for line in measure(lake_of_demo()):
         print(line.row(), line.settings, flush=True)
-
-
-if __name__ == "__main__":
-    main()
