@@ -176,7 +176,7 @@ def serve_api(
     how: ApiServing,
     opened: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Serve the API until `stopping` is asked; `opened` gets its URL once it answers.
+    """Serve the API until `stopping` is asked; `opened` gets its URL once pages answer.
 
     It answers probes at once, and requests as soon as all routes are loaded.
     """
@@ -214,8 +214,9 @@ def serve_api(
         where = f"[{host}]" if ":" in host else host
         url = f"{'http' if how.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
         context.output.event(ApiServed(subject=name, url=url, target=project.target.name))
-        opened(url)
         with _routes(context, how, followed, app, (access, control)):
+            # A browser that waits for its page would wait for ever before.
+            opened(url)
             stopping.starting = False
             stop_with_parent(stopping.stop, os.environ)
             stopping.stop.wait()
