@@ -30,7 +30,7 @@ from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
 from polynya.lake.maintenance.rewrite_data_files import RULE, rewrite_data_files
 from polynya.lake.maintenance.snapshots import Keep, expire_snapshots
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask, resolved

@@ -1,6 +1,7 @@
 """How long until Spark answers: a new process, the session, and first work on an Iceberg table.
 
 With and without the class archive (`docs/adr/0002-spark-session.md`); the best of a few runs each.
+Then commands that need no JVM (`bench/cold.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from bench import cold
 
 RUNS = 3
 
@@ -60,6 +63,7 @@ def main() -> None:
         best = min((run(archive=archive) for _ in range(RUNS)), key=_total)
         parts = "  ".join(f"{name} {seconds:.1f}" for name, seconds in best.items())
         print(f"{title}: {parts}  total {_total(best):.1f}")
+    cold.main()
 
 
 def _total(figures: dict[str, float]) -> float:

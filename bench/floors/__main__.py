@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench import cold
 from bench.floors import loads, merges, views, waiting
 from bench.floors.floor import Measured, table
 from bench.floors.lake import lake_in
@@ -18,16 +19,18 @@ from bench.floors.records import Kind
 from bench.floors.sizes import TINY, Sizes
 from polynya.observe import trace
 
-PARTS = ("load", "step", "apply", "views", "waiting")
+PARTS = ("cold", "load", "step", "apply", "views", "waiting")
 _KINDS: tuple[Kind, ...] = ("parquet", "json")
 
 
 def measured(parts: Sequence[str], sizes: Sizes, folder: Path) -> Iterator[Measured]:
     """Each line when it is known; the processes of the loads are over before the session begins."""
+    if "cold" in parts:
+        yield from cold.measure(cold.lake_of_demo(), sizes.loads)
     if "load" in parts:
         for kind in _KINDS:
             yield loads.measure(folder, kind, sizes)
-    if set(parts) == {"load"}:
+    if set(parts) <= {"cold", "load"}:
         return
     with lake_in(folder) as lake:
         for case in merges.cases(sizes):

@@ -13,7 +13,7 @@ from bench.streams import ours, peer
 from bench.streams.ours import TABLE, Seen
 from bench.streams.records import PARTITIONS, fill, message
 from bench.streams.session import Place
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 
 #: What is to be reached: part of the peer's throughput, and records a second on two cores.
 LEAST_RATIO: Final = 0.7

@@ -296,13 +296,21 @@ def test_light_commands_load_no_engine(shop, arguments):
             ("pyiceberg", "sqlalchemy", "boto3", "polynya.formats.batch", "polynya.lake.apply"),
         ),
         (
+            "polynya.cli.query, polynya.engine.answers, polynya.engine.reader",
+            ("pyspark", "sqlalchemy", "boto3", "pg8000", "fastapi", "polynya.lake.apply"),
+        ),
+        (
+            "polynya.cli.status, polynya.engine.commands.captures, polynya.engine.inventory",
+            ("pyspark", "sqlglot", "duckdb", "boto3", "pg8000", "fastapi", "polynya.lake.apply"),
+        ),
+        (
             "polynya.engine.collaborators, polynya.engine.runner",
             ("pyiceberg", "sqlalchemy", "boto3"),
         ),
     ],
 )
-def test_a_query_and_a_run_load_no_more_than_they_need(modules, unneeded):
-    """A second of every start was SQLAlchemy and PyIceberg, which neither of them used."""
+def test_commands_load_no_more_than_they_need(modules, unneeded):
+    """Libraries that a command does not use were up to a third of its start."""
     program = f"import sys, {modules}; print([m for m in {unneeded!r} if m in sys.modules])"
 
     done = run_python("-c", program)

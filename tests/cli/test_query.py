@@ -18,7 +18,7 @@ from polynya.engine.answers import Answers
 from polynya.lake.read.inspect import see_newest
 from polynya.lake.read.query import fix_of, split_statements
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.model.errors import ConfigError, OperationError
 from polynya.model.loader import load_project
 from tests.lab.lab import next_schema

@@ -27,7 +27,7 @@ from pyiceberg.catalog.rest.response import ErrorResponse
 from polynya.engine import served_catalog
 from polynya.engine.rest_protocol import RestRequest, answer
 from polynya.engine.served_catalog import ServedCatalog
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.warehouse.catalogs import CatalogEntry, new_catalog
 from polynya.model.loader import load_project
 from polynya.observe.catalog import CatalogFailed

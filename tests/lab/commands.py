@@ -12,8 +12,8 @@ import pytest
 
 from polynya.cli.main import main
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.catalog import spark_properties
-from polynya.lake.spark.session import CATALOG, use_in_this_thread
+from polynya.lake.spark.catalog import CATALOG, spark_properties
+from polynya.lake.spark.session import use_in_this_thread
 from polynya.model.loader import LoadedProject
 from tests.oracle.packs.driver import CommandDriver, Printed
 

@@ -14,7 +14,7 @@ from polynya.cli.doctor import registered_checks
 from polynya.derived.plans import OF_REGISTERED, IncrementalPlan
 from polynya.engine.answers import Answers, QueryEngine, answer_embedded, view_columns
 from polynya.engine.commands.derived_queries import step_plan
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.model.config.derived import DerivedTask
 from polynya.model.errors import PolynyaError

@@ -19,7 +19,6 @@ from polynya.model.error_catalogue.access import TOKEN_UNUSABLE
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.names import shown
 from polynya.store.clock import SystemClock
-from polynya.store.places import store_at
 
 if TYPE_CHECKING:
     from polynya.server.access.audit import AuditHead
@@ -35,8 +34,7 @@ def _control(context: CommandContext) -> AccessControl:
     from polynya.server.access.control import AccessControl
 
     target = context.load(tolerant=True).target
-    store = store_at(target.warehouse, target.aws)
-    return AccessControl.at(context.options.project, store, SystemClock())
+    return AccessControl.of(context.options.project, target, SystemClock())
 
 
 def _log(control: AccessControl, command: str) -> None:

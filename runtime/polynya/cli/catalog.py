@@ -33,7 +33,7 @@ def move(*, to: str, dry_run: bool = False, context: Context) -> int:
         dry_run: only show what would be done.
     """
     # Start-up time: PyIceberg.
-    from polynya.lake.spark.session import CATALOG
+    from polynya.lake.spark.catalog import CATALOG
     from polynya.lake.warehouse.move import CatalogMove
     from polynya.lake.warehouse.moved import identity
     from polynya.lake.warehouse.registers import register_of

@@ -47,7 +47,7 @@ def machine_checks(project: LoadedProject) -> Iterator[Check]:
 
 
 def _has_tables(project: LoadedProject) -> bool:
-    from polynya.lake.spark.session import CATALOG
+    from polynya.lake.spark.catalog import CATALOG
     from polynya.lake.warehouse.check import entries_of
 
     return any(not entry.is_view for entry in entries_of(project.target, CATALOG))
@@ -115,7 +115,7 @@ def _warehouse(folder: Path) -> Check:
 
 
 def _catalog(target: ResolvedTarget) -> Check:
-    from polynya.lake.spark.session import CATALOG
+    from polynya.lake.spark.catalog import CATALOG
     from polynya.lake.warehouse.catalogs import catalog_file
     from polynya.lake.warehouse.check import entries_of, refuse_incomplete, refuse_unusable
 
@@ -282,7 +282,7 @@ def _checks(
 
 def _repair(context: CommandContext) -> None:
     # The lake room is imported where it is needed only: start-up time.
-    from polynya.lake.spark.session import CATALOG
+    from polynya.lake.spark.catalog import CATALOG
     from polynya.lake.warehouse.adopt import repair
 
     done = repair(context.load(tolerant=True).target, CATALOG)

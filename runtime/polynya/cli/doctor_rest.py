@@ -28,7 +28,7 @@ def rest_checks(project: LoadedProject) -> Iterator[Check]:
 
 def _reach(target: ResolvedTarget, access: RestAccess) -> Check:
     # Start-up time: PyIceberg.
-    from polynya.lake.spark.session import CATALOG
+    from polynya.lake.spark.catalog import CATALOG
     from polynya.lake.warehouse.check import refuse_unusable
     from polynya.lake.warehouse.rest_catalog import asked, open_rest_catalog
 
@@ -45,7 +45,7 @@ def _reach(target: ResolvedTarget, access: RestAccess) -> Check:
 
 def _commits(target: ResolvedTarget, access: RestAccess, schema: str) -> Check:
     # Start-up time: PyIceberg.
-    from polynya.lake.spark.session import CATALOG
+    from polynya.lake.spark.catalog import CATALOG
     from polynya.lake.warehouse.check import lies_in
     from polynya.lake.warehouse.probe import probe_commits
 

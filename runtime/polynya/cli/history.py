@@ -210,7 +210,8 @@ def views(
     if attach is not None and engines != (Dialect.DUCKDB,):
         raise WRONG_USAGE("`--attach` is for DuckDB: other views read the table by its name")
     attached = None if attach is None else _attached(attach, secret)
-    entries = [entry for entry in chosen_entries(context, datasets) if not entry.is_ledger]
+    chosen = chosen_entries(context.load(tolerant=True), datasets)
+    entries = [entry for entry in chosen if not entry.is_ledger]
     code = int(ExitCode.OK)
     for entry in entries:
         if entry.table is None and datasets:

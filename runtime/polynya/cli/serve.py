@@ -7,7 +7,8 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,9 @@ from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.engine.rest_server import RestServerSettings
+    from polynya.server.access.control import AccessControl, AccessSettings
     from polynya.server.configuration import FollowedConfiguration
+    from polynya.server.starting import StartingApp
 
 _PORT: Final = 8181
 _KEEP_ALIVE: Final = 15
@@ -173,21 +176,71 @@ def serve_api(
     how: ApiServing,
     opened: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Serve the API until `stopping` is asked; `opened` gets its URL once it answers."""
-    # Start-up time: FastAPI, PyIceberg, sqlglot.
+    """Serve the API until `stopping` is asked; `opened` gets its URL once pages answer.
+
+    It answers probes at once, and requests as soon as all routes are loaded.
+    """
+    # Start-up time: uvicorn and FastAPI.
     import uvicorn
 
-    from polynya.server.access.control import AccessSettings
-    from polynya.server.access.guard import guard
-    from polynya.server.app import app_of
+    from polynya.server.access.control import AccessControl, AccessSettings, check_listening
     from polynya.server.http_protocol import protocol_settings
-    from polynya.server.state import ServerState
+    from polynya.server.starting import StartingApp
 
     host, port = how.host, how.port
     followed = None if how.config is None else _followed(context, how.config)
     project = context.load(tolerant=True)
     for error in project.errors:
         context.output.error(error)
+    control = AccessControl.of(context.options.project, project.target, SystemClock())
+    try:
+        access = AccessSettings(host, loopback=_is_loopback(host), tls=how.tls is not None)
+        check_listening(access, control.document())
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=256)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise CATALOG_ADDRESS_UNUSABLE(where=f"{host}:{port}", why=why) from error
+    app = StartingApp(control, access)
+    settings = {**protocol_settings(), "timeout_keep_alive": how.keep_alive}
+    config = uvicorn.Config(app, log_config=None, **settings)
+    config.load()
+    config.ssl = how.tls
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],), name="api")
+    thread.start()
+    try:
+        name = project.project.name
+        where = f"[{host}]" if ":" in host else host
+        url = f"{'http' if how.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
+        context.output.event(ApiServed(subject=name, url=url, target=project.target.name))
+        with _routes(context, how, followed, app, (access, control)):
+            # A browser that waits for its page would wait for ever before.
+            opened(url)
+            stopping.starting = False
+            stop_with_parent(stopping.stop, os.environ)
+            stopping.stop.wait()
+    finally:
+        app.give_up()
+        server.should_exit = True
+        thread.join()
+    return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
+
+
+@contextmanager
+def _routes(
+    context: CommandContext,
+    how: ApiServing,
+    followed: FollowedConfiguration | None,
+    app: StartingApp,
+    guarded: tuple[AccessSettings, AccessControl],
+) -> Iterator[None]:
+    """Load the routes, which requests wait for, and watch the tables until the end."""
+    # Start-up time: PyIceberg, and the models of all routes.
+    from polynya.server.access.guard import guard
+    from polynya.server.app import app_of
+    from polynya.server.state import ServerState
+
     state = ServerState(
         context.options.project,
         context.options.target,
@@ -197,38 +250,18 @@ def serve_api(
         requests_only=how.requests_only,
         look_seconds=how.look_seconds,
     )
-    app = app_of(state)
-    try:
-        guard(app, AccessSettings(host, loopback=_is_loopback(host), tls=how.tls is not None))
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family, backlog=256)
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise CATALOG_ADDRESS_UNUSABLE(where=f"{host}:{port}", why=why) from error
-    settings = {**protocol_settings(), "timeout_keep_alive": how.keep_alive}
-    config = uvicorn.Config(app, log_config=None, **settings)
-    config.load()
-    config.ssl = how.tls
-    server = uvicorn.Server(config)
-    stopping.starting = False
-    stop_with_parent(stopping.stop, os.environ)
+    routes = app_of(state)
+    guard(routes, *guarded)
     state.overview.start()
     if followed is not None:
         followed.start()
-    thread = threading.Thread(target=server.run, args=([listening],), name="api")
-    thread.start()
-    name = project.project.name
-    where = f"[{host}]" if ":" in host else host
-    url = f"{'http' if how.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
-    context.output.event(ApiServed(subject=name, url=url, target=project.target.name))
-    opened(url)
-    stopping.stop.wait()
-    if followed is not None:
-        followed.stop()
-    state.overview.stop()
-    server.should_exit = True
-    thread.join()
-    return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
+    app.becomes(routes)
+    try:
+        yield
+    finally:
+        if followed is not None:
+            followed.stop()
+        state.overview.stop()
 
 
 def _followed(context: CommandContext, place: str) -> FollowedConfiguration:

@@ -95,7 +95,7 @@ def _show(
         left = _show_streams(context, project, left, now)
     if patterns and not left:
         return
-    for entry in chosen_entries(context, left):
+    for entry in chosen_entries(project, left):
         if entry.table is None:
             context.output.result(
                 "dataset.new",
@@ -139,7 +139,7 @@ def show_failing_channels(context: CommandContext, project: LoadedProject, now: 
         context.output.result("notification.failing", one.model_dump(mode="json"), visible(text))
 
 
-def chosen_entries(context: CommandContext, patterns: Sequence[str]) -> Iterator[ProjectTable]:
+def chosen_entries(project: LoadedProject, patterns: Sequence[str]) -> Iterator[ProjectTable]:
     """Tables by name or glob, with or without their schema; all without any.
 
     Raises ConfigError for a name that no dataset has.
@@ -148,7 +148,6 @@ def chosen_entries(context: CommandContext, patterns: Sequence[str]) -> Iterator
     from polynya.engine.inventory import inventory
     from polynya.lake.spark.catalog import has_tables, python_catalog
 
-    project = context.load(tolerant=True)
     catalog = python_catalog(project.target) if has_tables(project.target) else None
     entries = list(inventory(project, catalog))
     for pattern in patterns:

@@ -213,7 +213,7 @@ def adopt(*, context: Context) -> int:
     For example: `polynya adopt --project shop-copy`.
     """
     # Start-up time: fastavro and pyarrow.
-    from polynya.lake.spark.session import CATALOG
+    from polynya.lake.spark.catalog import CATALOG
     from polynya.lake.warehouse.adopt import adopt as adopt_tables
     from polynya.lake.warehouse.check import refuse_unusable
 
@@ -281,7 +281,7 @@ def maintain(
             raise UNKNOWN_MAINTENANCE_ACTION(action=name, actions=", ".join(sorted(BUILT_NAMES)))
     entries = [
         entry
-        for entry in chosen_entries(context, datasets)
+        for entry in chosen_entries(context.load(tolerant=True), datasets)
         if entry.table is not None and not entry.is_ledger
     ]
     if dry_run:

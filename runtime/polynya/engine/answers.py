@@ -14,8 +14,7 @@ import pyarrow as pa
 from polynya.engine.project_views import ProjectViews, embedded_view
 from polynya.lake.read.query import Statement, refuse_writing, unanswered
 from polynya.lake.read.values import Answer
-from polynya.lake.spark.catalog import holds_views
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG, holds_views
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
 from polynya.model.errors import PolynyaError

@@ -21,8 +21,8 @@ from polynya.lake.apply.fast import FastApplier
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import OtherDialects
 from polynya.lake.spark.cache import cache_root, write_atomically
-from polynya.lake.spark.catalog import holds_views
-from polynya.lake.spark.session import CATALOG, is_alive, is_local
+from polynya.lake.spark.catalog import CATALOG, holds_views
+from polynya.lake.spark.session import is_alive, is_local
 from polynya.lake.warehouse.check import cause_of, make_folder, refuse_unusable, refuse_unwritable
 from polynya.lake.warehouse.moved import FOLDER, refuse_moved
 from polynya.lake.warehouse.readers import Readers

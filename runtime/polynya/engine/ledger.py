@@ -9,8 +9,8 @@ columns, so its commits are fenced and its quarantine is read like any other.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.session import internal_path
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
@@ -19,6 +19,9 @@ from polynya.model.config.settings import Dataset
 from polynya.model.config.sources import named_datasets
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.formats import rules_of
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 LEDGER_SUFFIX = "__landing"
 

@@ -19,8 +19,7 @@ from polynya.engine.query_views import InputMissingError, view_sql
 from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.read.inspect import shape
 from polynya.lake.read.registered_folders import folder_of
-from polynya.lake.spark.catalog import holds_views, python_catalog
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG, holds_views, python_catalog
 from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of
 from polynya.lake.warehouse.tables import ListedTables, Tables

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from polynya.derived.flow import compile_flow, tables_read
 from polynya.derived.inputs import QueryInput, dataset_named, reads_history
@@ -12,13 +12,16 @@ from polynya.derived.tables import parsed_query
 from polynya.engine.ledger import datasets_of
 from polynya.lake.read.catalog_views import publish_query_view
 from polynya.lake.read.plans import why_refused
-from polynya.lake.spark.api import PySparkException, SparkSession
+from polynya.lake.spark import api
 from polynya.lake.spark.session import view_catalog
 from polynya.model.config.derived import DerivedQuery, DerivedTask
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.documents.yaml import dotted
 from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN, QUERY_REFUSED
 from polynya.model.names import quote_path, shown
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 #: What Spark calls a view or a schema that is not there.
 _NOT_FOUND: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
@@ -95,7 +98,7 @@ def publish_view(spark: SparkSession, task: DerivedTask, name: str) -> bool:
         path = quote_path(catalog, *view.split("."))
         try:
             fields = spark.table(path).schema.fields
-        except PySparkException as error:
+        except api.PySparkException as error:
             # `tableExists` knows of no views of a catalog.
             if (error.getCondition() or "").startswith(_NOT_FOUND):
                 return None

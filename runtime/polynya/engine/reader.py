@@ -33,7 +33,7 @@ from polynya.engine.inventory import inventory
 from polynya.engine.project_views import ProjectViews
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.inspect import shape, states
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.warehouse.check import refuse_unusable
 from polynya.lake.warehouse.readers import reading
 from polynya.model import headers as h

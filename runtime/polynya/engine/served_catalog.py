@@ -30,8 +30,7 @@ from polynya.engine.inventory import inventory
 from polynya.engine.project_views import ProjectViews
 from polynya.lake.fold.live_views import definitions
 from polynya.lake.read.inspect import shape
-from polynya.lake.spark.catalog import holds_views, python_catalog
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG, holds_views, python_catalog
 from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.lake.warehouse.check import entries_of, lies_in, namespaces_of
 from polynya.lake.warehouse.rest_access import s3_for_python

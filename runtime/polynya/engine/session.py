@@ -11,12 +11,11 @@ from pathlib import Path
 
 from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.cache import cache_root, new_scratch
-from polynya.lake.spark.catalog import holds_views, secret_properties, spark_properties
+from polynya.lake.spark.catalog import CATALOG, holds_views, secret_properties, spark_properties
 from polynya.lake.spark.class_archive import cds_options
 from polynya.lake.spark.jars import jars_of
 from polynya.lake.spark.java import find_java
 from polynya.lake.spark.session import (
-    CATALOG,
     MEMORY_VARIABLE,
     SessionSettings,
     asked_heap,

@@ -12,11 +12,11 @@ import re
 import sqlite3
 import sys
 from collections.abc import Collection, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from polynya.lake.spark.api import CapturedException, Py4JJavaError, PySparkException
+from polynya.lake.spark import api
 from polynya.lake.warehouse.check import NO_ROOM
 from polynya.model.error_catalogue.entry import ErrorEntry
 from polynya.model.error_catalogue.lake import (
@@ -47,13 +47,15 @@ from polynya.model.errors import (
     PolynyaError,
 )
 
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import Py4JJavaError
+
 #: Longest text of a library that is shown.
 _SHOWN_CHARACTERS: Final = 300
 _OF_LIBRARIES: Final = (
     OSError,
     sqlite3.Error,
     pa.ArrowException,
-    PySparkException,
 )
 _PATH: Final = re.compile(r"(?:file:)?(/[^\s'\",;()]+)")
 #: Names of classes of the JVM, in front of what they say.
@@ -169,11 +171,11 @@ def _path(text: str) -> str | None:
 
 def _texts(error: BaseException) -> Iterator[str]:
     """The messages of a library, from the outside in; nothing for errors of our own code."""
-    if isinstance(error, Py4JJavaError):
+    if isinstance(error, api.Py4JJavaError):
         yield from _java_causes(error.java_exception)
-    elif isinstance(error, CapturedException):
+    elif isinstance(error, api.CapturedException):
         yield from _java_causes(error._origin)
-    elif isinstance(error, _OF_LIBRARIES) or _is_of_sqlalchemy(error):
+    elif isinstance(error, (*_OF_LIBRARIES, api.PySparkException)) or _is_of_sqlalchemy(error):
         yield str(error)
 
 
@@ -210,9 +212,9 @@ def _of_python(error: BaseException) -> str | None:
 
 def _java_text(error: BaseException) -> str | None:
     java: Any = None
-    if isinstance(error, Py4JJavaError):
+    if isinstance(error, api.Py4JJavaError):
         java = error.java_exception
-    elif isinstance(error, CapturedException):
+    elif isinstance(error, api.CapturedException):
         java = error._origin
     while java is not None:
         if str(java.getClass().getName()).startswith(_JAVA_SDK):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from examples.servers.mariadb import Server
+from polynya.formats.debezium.ddl import table_ddl
 from polynya.formats.debezium.order import native_position
-from polynya.formats.debezium.tables import table_ddl
 from tests.capture.mysql.capturing import Process, finish, header, lines, settings_of, source_rows
 from tests.mariadb import busy_neighbour
 

@@ -8,7 +8,8 @@ import pytest
 
 from polynya.formats.base import ReadBatch
 from polynya.formats.batch import BatchLimits
-from polynya.formats.debezium.tables import DebeziumScope, TableDdl, TableSettings, table_ddl
+from polynya.formats.debezium.ddl import TableDdl, table_ddl
+from polynya.formats.debezium.tables import DebeziumScope, TableSettings
 from polynya.model.config.evolution import SchemaEvolution
 from tests.formats.debezium.builders import SAMPLES, capture, read_capture
 

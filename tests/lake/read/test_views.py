@@ -14,7 +14,7 @@ import sqlglot
 
 from polynya.engine import collaborators
 from polynya.lake.read.catalog_views import create_views
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.table import dataset
 from polynya.lake.warehouse.check import entries_of
 from polynya.model.loader import load_project

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.model.config.target import ResolvedTarget
 
 

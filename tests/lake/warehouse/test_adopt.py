@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.warehouse.adopt import adopt, repair
 from polynya.lake.warehouse.check import refuse_incomplete, refuse_unusable
 from polynya.model.errors import ConflictError, DependencyError, OperationError

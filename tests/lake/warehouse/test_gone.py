@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file, new_catalog
 from polynya.lake.warehouse.check import cause_of
 from polynya.model.config.target import ResolvedTarget

@@ -18,7 +18,7 @@ from sqlglot import Token, TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from polynya.capture.landing.position import LogPosition, position_of_rows
-from polynya.formats.debezium.tables import replacing, table_ddl
+from polynya.formats.debezium.ddl import replacing, table_ddl
 
 _BINLOG: Final = "mariadb"
 #: Rows come into a table, or leave it, without events.

@@ -22,7 +22,6 @@ from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.errors import UnreadableFileError
 from polynya.formats.landed import Messages, batch_name, is_landed_batch, opened_batch
 from polynya.formats.opening import landed_file
-from polynya.formats.registry import format_of
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.stream_landing import DirectTask
@@ -161,6 +160,9 @@ class LandingSearch:
         self, task: StorageTask, table: KnownTable, part: FilePart, *, is_load: bool
     ) -> Iterator[DatasetBatch]:
         """All records of one file for the table."""
+        # Start-up time: the readers of all formats.
+        from polynya.formats.registry import format_of
+
         while True:
             request = ReadRequest(
                 self.landing,
@@ -201,6 +203,9 @@ def _candidates(
     events: Sequence[SoughtEvent],
 ) -> list[tuple[FilePart, bool]]:
     """The files that may hold the events, the likeliest first, each with whether it is a load."""
+    # Start-up time: the readers of all formats.
+    from polynya.formats.registry import format_of
+
     rules, reads = rules_of(task.landing.format), format_of(task)
     files: Sequence[ObjectInfo] = landed
     if rules.shares_files:

@@ -19,8 +19,7 @@ from polynya.engine.inventory import tables_of
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.unit import AFTER_TABLES, StepResult, TimeSlice, Unit
 from polynya.lake.read.inspect import shape, states
-from polynya.lake.spark.catalog import python_catalog
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG, python_catalog
 from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.lake.warehouse.readers import Readers

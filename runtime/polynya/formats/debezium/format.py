@@ -25,6 +25,7 @@ from polynya.formats.batch import (
     Rejected,
 )
 from polynya.formats.debezium.captured import CapturedRecords, LoadChunk
+from polynya.formats.debezium.ddl import table_ddl
 from polynya.formats.debezium.decode import DecodedEvent, EventDecoder
 from polynya.formats.debezium.envelope import (
     ChangeEvent,
@@ -40,7 +41,6 @@ from polynya.formats.debezium.tables import (
     TableSettings,
     as_known,
     scope_of,
-    table_ddl,
     table_of,
 )
 from polynya.formats.debezium.types import Typed

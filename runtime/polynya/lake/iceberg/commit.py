@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polynya.lake.errors import (
     first_line,
@@ -23,10 +23,13 @@ from polynya.lake.errors import (
 )
 from polynya.lake.iceberg.files import COMMIT, DataFile, DeleteFile, listed
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.spark.api import CapturedException, Py4JJavaError
+from polynya.lake.spark import api
 from polynya.model.error_catalogue.lake import COMMIT_FAILED, SNAPSHOT_EXPIRED, TABLE_DROPPED
 from polynya.model.headers import Partition
 from polynya.observe.trace import count, is_on, span
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import Py4JJavaError
 
 log = logging.getLogger(__name__)
 
@@ -99,10 +102,10 @@ def commit_row_delta(table: IcebergTable, step: CommitStep) -> Committed:
         delta.commit()
         if step.within is not None:
             step.within.commitTransaction()
-    except Py4JJavaError as error:
+    except api.Py4JJavaError as error:
         _refuse_unless_live(table, step, error)
         log.warning("the commit of %s was made although the catalog reported an error", table.name)
-    except CapturedException as error:
+    except api.CapturedException as error:
         if _NO_ANCESTOR not in str(error):
             raise
         if _is_live(table, step) is False:

@@ -12,12 +12,12 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from polynya.formats.values.names import schema_problem
 from polynya.lake.iceberg.partitions import Spec
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.spark.api import Py4JJavaError, PySparkException, SparkSession
+from polynya.lake.spark import api
 from polynya.model.config.dataset import TableLayout
 from polynya.model.config.layout import PartitionTerm, RowRetention, SortTerm, age_refusal
 from polynya.model.error_catalogue.configuration import UNSUITABLE_AGE_TYPE, UNSUITABLE_LAYOUT_TYPE
@@ -26,6 +26,9 @@ from polynya.model.headers import HEADERS, PARTITION
 from polynya.model.names import literal, quote
 from polynya.model.promotion import storage_type, widen
 from polynya.model.types import Array, DataType, MapType, Struct, Void
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -269,7 +272,7 @@ def create_namespaces(spark: SparkSession, paths: Iterable[str]) -> None:
                 continue
             try:
                 spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted}")
-            except (PySparkException, Py4JJavaError):
+            except (api.PySparkException, api.Py4JJavaError):
                 if not spark.catalog.databaseExists(quoted):
                     raise
 
@@ -303,7 +306,7 @@ def create_table(
                 f"PARTITIONED BY ({quote(PARTITION)}) COMMENT {literal(comment)} "
                 f"TBLPROPERTIES ({properties})"
             )
-        except (PySparkException, Py4JJavaError):
+        except (api.PySparkException, api.Py4JJavaError):
             if not spark.catalog.tableExists(quoted):
                 raise
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from typing_extensions import override
@@ -26,9 +26,12 @@ from polynya.lake.iceberg.files import (
 )
 from polynya.lake.iceberg.java_files import JavaFiles
 from polynya.lake.iceberg.reading import S3_FILE_IO, FileAccess, reach_of
-from polynya.lake.spark.api import Py4JJavaError, SparkSession
+from polynya.lake.spark import api
 from polynya.model.headers import PARTITION, Partition
 from polynya.store.data_files import ReadableFiles
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 
 class IcebergTable:
@@ -140,7 +143,7 @@ class IcebergTable:
         """
         try:
             update.commit()
-        except Py4JJavaError as error:
+        except api.Py4JJavaError as error:
             raise of_change(self.name, error) from error
         self.refresh()
 
@@ -398,6 +401,6 @@ class ThroughJava(ReadableFiles):
         """Raises OSError."""
         try:
             content = self._table.read(location)
-        except Py4JJavaError as error:
+        except api.Py4JJavaError as error:
             raise OSError(f"{location} was not read: {error.java_exception}") from error
         yield pa.BufferReader(content)

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -21,11 +21,13 @@ from polynya.lake.iceberg.arrow_columns import as_stored
 from polynya.lake.iceberg.files import DataFile, DeleteFile, FilePartition, listed
 from polynya.lake.iceberg.reading import TableFile, each_read
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.spark.api import DataFrame
 from polynya.lake.spark.session import use_in_this_thread
 from polynya.model.headers import PARTITION, Partition
 from polynya.observe.trace import count, span
 from polynya.store.data_files import DataFiles
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import DataFrame
 
 # Field ids that the Iceberg specification reserves for position delete files.
 _FILE_PATH_ID, _POS_ID = 2147483546, 2147483545

@@ -20,7 +20,7 @@ from typing import Any, Final
 from polynya.lake.errors import is_refusal, refusal
 from polynya.lake.iceberg.files import listed
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.spark.api import Py4JJavaError
+from polynya.lake.spark import api
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.fence import refuse_overtaken
 from polynya.lake.table.state import read_state
@@ -49,7 +49,7 @@ def commit_fenced(
         change(transaction)
         try:
             swap(transaction)
-        except Py4JJavaError as error:
+        except api.Py4JJavaError as error:
             if not is_refusal(error):
                 raise
             _drop_staged(table, transaction)

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from polynya.lake.fold.live_views import DEFINITION, columns_of, definition_of, definitions
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.layout import create_namespaces
-from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.session import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.names import Dialect, quote, quote_path
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 #: Property of a published view that says by what its other dialects were written.
 TRANSLATED_BY: Final = "polynya.translated-by"

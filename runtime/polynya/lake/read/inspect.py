@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import NoSuchTableError
@@ -19,8 +19,8 @@ from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 
 from polynya.lake.fold.shape import Shape
-from polynya.lake.spark.api import PySparkException, SparkSession
-from polynya.lake.spark.session import CATALOG, internal_name
+from polynya.lake.spark import api
+from polynya.lake.spark.catalog import CATALOG, internal_name
 from polynya.lake.table.shaping import shape_of
 from polynya.lake.table.state import (
     ApplyState,
@@ -35,6 +35,9 @@ from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.headers import WITH_DATA, Partition
 from polynya.model.names import literal, quote, quote_path
 from polynya.model.types import parse_type
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 
 def see_newest(spark: SparkSession) -> None:
@@ -56,7 +59,7 @@ def has_view(spark: SparkSession, view: str) -> bool:
     """Whether a view can be read."""
     try:
         spark.sql(f"SELECT 1 FROM {view} LIMIT 0")
-    except PySparkException:
+    except api.PySparkException:
         return False
     return True
 

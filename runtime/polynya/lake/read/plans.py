@@ -9,9 +9,12 @@ with the functions that Spark has, so a new version of Spark adds nothing that n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from polynya.lake.spark.api import JavaObject, Py4JError, SparkSession
+from polynya.lake.spark import api
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 _CODE: Final = "it runs any code of this process"
 _FILES: Final = "its options may name a file or an address"
@@ -198,7 +201,7 @@ def why_refused(
     plan = session.sessionState().sqlParser().parsePlan(text)
     try:
         return next(_reasons(plan, relations), None)
-    except Py4JError as error:
+    except api.Py4JError as error:
         if getattr(error, "java_exception", None) is not None:
             raise
         # What cannot be looked at is not run.
@@ -212,7 +215,7 @@ def _reasons(root: Any, relations: Collection[str] | None) -> Iterator[str]:
     defined: set[str] = set()
     while waiting:
         part = waiting.pop()
-        if not isinstance(part, JavaObject):
+        if not isinstance(part, api.JavaObject):
             continue
         name = str(part.getClass().getName()).removesuffix("$")
         if name in _LEAVES:

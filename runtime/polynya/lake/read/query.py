@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from sqlglot.errors import SqlglotError
@@ -15,12 +15,15 @@ from sqlglot.tokens import Tokenizer
 from polynya.lake.errors import machine_error
 from polynya.lake.read.plans import why_refused
 from polynya.lake.read.values import Answer, json_rows
-from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
+from polynya.lake.spark import api
 from polynya.lake.spark.session import view_catalog
 from polynya.model.error_catalogue.entry import ErrorEntry
 from polynya.model.error_catalogue.operation import STATEMENT_NOT_ANSWERED
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.names import quote_path
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
 
 #: First words of statements that only read.
 READING = frozenset(
@@ -101,7 +104,7 @@ _LISTED_VIEWS: Final = 10
 
 def hint(spark: SparkSession, error: PySparkException | Py4JError) -> str:
     """The fix of an error, by Spark's own name of it."""
-    if not isinstance(error, PySparkException):
+    if not isinstance(error, api.PySparkException):
         return "`--debug` shows what Java said"
     condition = error.getCondition() or ""
     return fix_of(condition, error.getMessageParameters() or {}, _views(spark, condition))
@@ -140,7 +143,7 @@ def _views(spark: SparkSession, condition: str) -> list[str]:
         return []
     try:
         return view_names(spark)
-    except (PySparkException, Py4JError):
+    except (api.PySparkException, api.Py4JError):
         # The first error is the one to tell.
         return []
 
@@ -172,7 +175,7 @@ def answer(spark: SparkSession, statement: Statement, *, limit: int | None = Non
         if limit is None:
             return Answer(frame.limit(0).toArrow().schema, _stream(spark, frame, statement))
         table = frame.limit(limit).toArrow()
-    except (PySparkException, Py4JError) as error:
+    except (api.PySparkException, api.Py4JError) as error:
         raise _refused(spark, statement, error) from error
     return Answer(table.schema, iter(table.to_batches()))
 
@@ -187,7 +190,7 @@ def _stream(
         batches = rows.toArrowBatchRdd().toJavaRDD().toLocalIterator()
         while batches.hasNext():
             yield pa.ipc.read_record_batch(pa.py_buffer(batches.next()), schema)
-    except (PySparkException, Py4JError) as error:
+    except (api.PySparkException, api.Py4JError) as error:
         raise _refused(spark, statement, error) from error
 
 
@@ -198,6 +201,8 @@ def _refused(
     fault = machine_error(error)
     if fault is not None:
         return fault
-    text = str(error.getMessage() or error) if isinstance(error, PySparkException) else str(error)
+    text = (
+        str(error.getMessage() or error) if isinstance(error, api.PySparkException) else str(error)
+    )
     why = text.splitlines()[0] if text else type(error).__name__
     return unanswered(statement, why, hint(spark, error))

@@ -19,7 +19,7 @@ from polynya.lake.read.parquet_folder import (
 )
 from polynya.lake.read.registered_folders import TableFolder, folder_of
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.spark.tasks import rows_of_tasks
 from polynya.model.config.aws import AwsAccess
 from polynya.model.config.registered import RegisteredDataset

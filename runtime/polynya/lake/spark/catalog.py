@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from polynya.lake.spark.session import CATALOG
 from polynya.lake.warehouse.catalogs import SQLITE, CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.lake.warehouse.rest_access import (
@@ -15,6 +14,7 @@ from polynya.lake.warehouse.rest_access import (
     s3_for_python,
 )
 from polynya.model.config.aws import AwsAccess
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.warehouse import NO_TABLES_YET
 from polynya.model.names import S3Location
@@ -22,6 +22,12 @@ from polynya.model.names import S3Location
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.catalog.sql import SqlCatalog
+
+    from polynya.lake.warehouse.tables import Tables
+
+#: Name of the catalog in Spark, and the `catalog_name` of its rows in a JDBC catalog: all readers
+#: must use the same.
+CATALOG: Final = "polynya"
 
 #: Every commit and every plan reads manifests, most of them again: in S3 a request for each. One
 #: table has some hundred, of a few kilobytes.
@@ -45,6 +51,20 @@ _JDBC_TIMEOUTS = {
     "jdbc.socketTimeout": "60",
     "jdbc.tcpKeepAlive": "true",
 }
+
+
+def internal_name(catalog: Tables, dataset: ResolvedDataset) -> tuple[str, str]:
+    """The internal table of a dataset as PyIceberg names it."""
+    return stored_name(dataset, lower=catalog.properties.get("type") == "glue")
+
+
+def stored_name(dataset: ResolvedDataset, *, lower: bool) -> tuple[str, str]:
+    """The internal table of a dataset as the catalog stores it.
+
+    Glue has no upper case. No two datasets differ in nothing else (`relations`).
+    """
+    name = (dataset.relations.internal_schema, dataset.relations.internal_table)
+    return (name[0].lower(), name[1].lower()) if lower else name
 
 
 def spark_properties(target: ResolvedTarget) -> dict[str, str]:

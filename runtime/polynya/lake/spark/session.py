@@ -20,8 +20,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from polynya.lake.spark.api import Py4JError, SparkSession, context_module, java_gateway
+from polynya.lake.spark import api
 from polynya.lake.spark.cache import cache_root
+from polynya.lake.spark.catalog import CATALOG, stored_name
 from polynya.lake.spark.standalone import on_cluster
 from polynya.lake.spark.tracing import log_statements, trace_session
 from polynya.model.config.dataset import ResolvedDataset
@@ -31,8 +32,8 @@ from polynya.model.names import quote_path, shown
 from polynya.observe.trace import span
 
 if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
     from polynya.lake.spark.java import JavaHome
-    from polynya.lake.warehouse.tables import Tables
 
 __all__ = [
     "SessionSettings",
@@ -43,10 +44,6 @@ __all__ = [
     "use_in_this_thread",
 ]
 
-
-#: Name of the catalog in Spark, and the `catalog_name` of its rows in a JDBC catalog: all readers
-#: must use the same.
-CATALOG = "polynya"
 
 #: Spark's catalog of the views of one session, where the catalog itself can hold no Iceberg views.
 SESSION_VIEWS = "live"
@@ -60,18 +57,7 @@ def view_catalog(spark: SparkSession) -> str:
 def internal_path(spark: SparkSession, dataset: ResolvedDataset) -> str:
     """The internal table of a dataset as Spark SQL names it."""
     kind = spark.conf.get(f"spark.sql.catalog.{CATALOG}.type", None)
-    return quote_path(CATALOG, *_stored(dataset, lower=kind == "glue"))
-
-
-def internal_name(catalog: Tables, dataset: ResolvedDataset) -> tuple[str, str]:
-    """The internal table of a dataset as PyIceberg names it."""
-    return _stored(dataset, lower=catalog.properties.get("type") == "glue")
-
-
-def _stored(dataset: ResolvedDataset, *, lower: bool) -> tuple[str, str]:
-    """Glue has no upper case. No two datasets differ in nothing else (`relations`)."""
-    name = (dataset.relations.internal_schema, dataset.relations.internal_table)
-    return (name[0].lower(), name[1].lower()) if lower else name
+    return quote_path(CATALOG, *stored_name(dataset, lower=kind == "glue"))
 
 
 #: The environment variable that names the heap of the driver.
@@ -226,7 +212,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     os.environ["PYSPARK_DRIVER_PYTHON"] = "no-python-in-spark"
     os.environ["PYSPARK_PYTHON"] = python or sys.executable
     master = f"local[{settings.cores}]" if cluster is None else cluster.master
-    builder = SparkSession.builder.master(master).appName("polynya")
+    builder = api.SparkSession.builder.master(master).appName("polynya")
     for key, value in spark_conf(settings).items():
         builder = builder.config(key, value)
     with _stderr_of_children(settings.log_file), _java_without_sigterm(), _own_sigint():
@@ -384,7 +370,7 @@ def _java_without_sigterm() -> Iterator[None]:
         return begun[-1]
 
     with _starting:
-        names = vars(java_gateway)
+        names = vars(api.java_gateway)
         before = names["Popen"]
         names["Popen"] = begin
         try:
@@ -408,7 +394,7 @@ def _own_sigint() -> Iterator[None]:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         yield
         return
-    names = vars(context_module)
+    names = vars(api.context_module)
     before = names["signal"]
     names["signal"] = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
     try:
@@ -435,7 +421,7 @@ def is_alive(spark: SparkSession) -> bool:
     context: Any = spark.sparkContext
     try:
         return not context._jsc.sc().isStopped()
-    except (Py4JError, AttributeError, OSError):
+    except (api.Py4JError, AttributeError, OSError):
         return False
 
 

@@ -15,10 +15,10 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polynya
-from polynya.lake.spark.api import Py4JError, PySparkException, SparkSession
+from polynya.lake.spark import api
 from polynya.lake.spark.cache import cache_root
 from polynya.model.config.aws import is_loopback
 from polynya.model.config.engines import SparkCluster
@@ -31,6 +31,9 @@ from polynya.model.error_catalogue.machine import (
 from polynya.model.names import shown
 from polynya.store.clock import Clock, SystemClock
 from polynya.store.node_folders import SPARK_MASTERS, SPARK_PYTHONS
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 _SCHEME = "spark://"
 
@@ -118,7 +121,7 @@ def refusals(cluster: SparkCluster) -> Iterator[None]:
     """Raise DependencyError when the cluster does not take the session that starts inside."""
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except (api.Py4JError, api.PySparkException) as error:
         raise SPARK_CLUSTER_REFUSED(where=cluster.master) from error
 
 

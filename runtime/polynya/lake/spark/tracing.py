@@ -11,11 +11,14 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from polynya.lake.spark.api import JavaClient, Py4JError, SparkSession
+from polynya.lake.spark import api
 from polynya.observe import trace
 from polynya.observe.trace import TraceEvent, named, span
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 log = logging.getLogger(__name__)
 _here = threading.local()
@@ -28,8 +31,8 @@ def trace_session(spark: SparkSession) -> None:
     """Show the work of a session in the trace, if one is written."""
     if not trace.is_on():
         return
-    if not hasattr(JavaClient.send_command, "__wrapped__"):
-        JavaClient.send_command = _counted(JavaClient.send_command)
+    if not hasattr(api.JavaClient.send_command, "__wrapped__"):
+        api.JavaClient.send_command = _counted(api.JavaClient.send_command)
         frame = spark.range(1)
         _trace_methods(spark, type(spark), "sql", "createDataFrame")
         _trace_methods(spark, type(frame), "toArrow", "collect", "count", "localCheckpoint")
@@ -115,7 +118,7 @@ class Jobs:
         """What Spark knows of a job; None when it has forgotten it."""
         try:
             document = self._json.writeValueAsString(self._context.statusStore().job(number))
-        except Py4JError:
+        except api.Py4JError:
             return None
         job: dict[str, Any] = json.loads(document)
         return job

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -38,7 +38,6 @@ from polynya.lake.iceberg.layout import (
     without_columns,
 )
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.spark.api import SparkSession
 from polynya.lake.spark.session import internal_path, view_catalog
 from polynya.lake.table.fence import epoch_to_take, refuse_overtaken
 from polynya.lake.table.refused import refuse_fenced, refuse_stale
@@ -63,6 +62,9 @@ from polynya.model.errors import ConflictError
 from polynya.model.headers import Partition
 from polynya.model.names import quote_path, shown
 from polynya.model.types import DataType, parse_type
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 
 def upgrade(table: IcebergTable, snapshot: int | None, format_version: int) -> None:

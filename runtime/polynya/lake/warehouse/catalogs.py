@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-import pg8000.native
-
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.machine import ACCESS_DENIED
 from polynya.model.error_catalogue.warehouse import (
@@ -254,6 +252,9 @@ def connected(target: ResolvedTarget) -> Iterator[Any]:
     """A connection to the catalog of a target, closed at the end."""
     address = target.database
     assert address is not None, "the catalog is on a server"
+    # Start-up time: the driver, which no other catalog needs.
+    import pg8000.native
+
     try:
         connection = pg8000.native.Connection(
             user=target.catalog_user or "",

@@ -95,7 +95,11 @@ class Frozen(BaseModel):
     """Base of every configuration model: immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=False
+        defer_build=True,
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        use_attribute_docstrings=False,
     )
 
 

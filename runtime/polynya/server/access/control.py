@@ -6,15 +6,15 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from polynya.model.access import access_file, read_access
 from polynya.model.config.access import AccessDocument
+from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.access import NO_LOGIN, UNSAFE_LISTENING
 from polynya.server.access.audit import AuditEntry, AuditLog
 from polynya.server.access.aws import PREFIX as AWS_PREFIX
 from polynya.server.access.aws import AskSts, AwsIdentities
-from polynya.server.access.oidc import OidcProvider
 from polynya.server.access.rates import Rate
 from polynya.server.access.roles import LOCAL, NOBODY, Person
 from polynya.server.access.sessions import COOKIE, Sessions
@@ -22,6 +22,10 @@ from polynya.server.access.tokens import PREFIX as TOKEN_PREFIX
 from polynya.server.access.tokens import Tokens
 from polynya.store.clock import Clock
 from polynya.store.object_store import ObjectStore
+from polynya.store.places import store_at
+
+if TYPE_CHECKING:
+    from polynya.server.access.oidc import OidcProvider
 
 #: For so many seconds the access file is used without a look at it.
 _LOOK_SECONDS: Final = 1.0
@@ -90,6 +94,11 @@ class AccessControl:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
+    def of(cls, directory: Path, target: ResolvedTarget, clock: Clock) -> AccessControl:
+        """That of a project folder and one of its targets. Raises as `at`."""
+        return cls.at(directory, store_at(target.warehouse, target.aws), clock)
+
+    @classmethod
     def at(cls, directory: Path, store: ObjectStore, clock: Clock) -> AccessControl:
         """That of a project folder and the store of its warehouse.
 
@@ -154,6 +163,9 @@ class AccessControl:
         document = self.document()
         if document is None or document.oidc is None or document.url is None:
             raise NO_LOGIN().by(404)
+        # Start-up time: cryptography.
+        from polynya.server.access.oidc import OidcProvider
+
         with self._lock:
             if self._provider is None:
                 self._provider = OidcProvider(document.oidc, document.url, self.clock)

@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -37,8 +37,9 @@ from polynya.server.access.roles import NOBODY, Person
 from polynya.server.access.sessions import COOKIE
 from polynya.server.http_protocol import ARRIVED
 from polynya.server.problems import answer_to, status_of
-from polynya.server.state import ServerState
-from polynya.store.places import store_at
+
+if TYPE_CHECKING:
+    from polynya.server.state import ServerState
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -85,7 +86,9 @@ _OWN_HEADERS: Final = {*dict(_HEADERS), _POLICY, _TRANSPORT[0], _TIMING}
 _ADDRESS_OF_TESTS: Final = "127.0.0.1"
 
 
-def guard(app: FastAPI, settings: AccessSettings) -> AccessControl:
+def guard(
+    app: FastAPI, settings: AccessSettings, control: AccessControl | None = None
+) -> AccessControl:
     """Put the guard before an app whose routes are all there.
 
     Raises:
@@ -95,14 +98,18 @@ def guard(app: FastAPI, settings: AccessSettings) -> AccessControl:
     """
     if open_routes := unguarded(app.routes):
         raise UNGUARDED_ROUTE(routes=", ".join(open_routes))
-    state = app.state.polynya
-    assert isinstance(state, ServerState)
-    target = state.project().target
-    control = AccessControl.at(state.root, store_at(target.warehouse, target.aws), state.clock)
-    check_listening(settings, control.document())
+    if control is None:
+        state: ServerState = app.state.polynya
+        control = AccessControl.of(state.root, state.project().target, state.clock)
+        check_listening(settings, control.document())
     app.state.access = control
     app.add_middleware(Guard, control=control, settings=settings)
     return control
+
+
+def is_probe(scope: Scope) -> bool:
+    """Whether a request only asks if the server is up."""
+    return scope["path"] == HEALTH and scope["method"] in {"GET", "HEAD"}
 
 
 class Guard:
@@ -120,7 +127,7 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         request = _Guarded(self, scope, receive, send)
-        if scope["path"] == HEALTH and scope["method"] in {"GET", "HEAD"}:
+        if is_probe(scope):
             await request.say_healthy()
             return
         given = Headers(scope=scope).get("traceparent")

@@ -16,7 +16,6 @@ from polynya.server.access.audit import AuditLine
 from polynya.server.access.changes import Effect, change_access, current_file
 from polynya.server.access.control import AccessControl
 from polynya.server.access.door import allowed, caller
-from polynya.server.access.oidc import LOGIN_SECONDS
 from polynya.server.access.roles import OPEN, TABLE, Person, decide, roles_of
 from polynya.server.access.sessions import COOKIE
 from polynya.server.access.tokens import actions_named
@@ -123,6 +122,9 @@ class AuditPage(BaseModel):
 @router.get("/login", dependencies=[allowed(Action.LOG_IN)], status_code=302)
 def log_in(request: Request, to: Annotated[str, Query(max_length=500)] = "/") -> Response:
     """Begin a login: goes to the provider, and afterwards to a path of this server."""
+    # Start-up time: cryptography.
+    from polynya.server.access.oidc import LOGIN_SECONDS
+
     begun = _control(request).provider().begin(to)
     answer = RedirectResponse(begun.address, 302)
     _set_cookie(answer, _LOGIN_COOKIE, begun.state, int(LOGIN_SECONDS))

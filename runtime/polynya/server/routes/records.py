@@ -27,8 +27,6 @@ from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE, REQUEST_INVAL
 from polynya.model.error_catalogue.server_records import RECORD_KEY_WRONG, RECORD_NOT_FOLLOWED
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
-from polynya.query.record_rows import key_values, record_rows, truncates
-from polynya.query.translate import NotEmbeddedError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed, caller
 from polynya.server.access.roles import Person
@@ -285,6 +283,10 @@ def followed(
     """
     if entry.table is None:
         return FollowedRecord(entry, {}, (), {})
+    # Start-up time: sqlglot.
+    from polynya.query.record_rows import key_values, record_rows, truncates
+    from polynya.query.translate import NotEmbeddedError
+
     shape = shape_of_table(entry.table, entry.dataset)
     try:
         key = key_values(shape, given)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.engine.commands.landed_places import LandedPlaces
-from polynya.engine.commands.why import WhyFollower, WhyInput, WhyKind, WhyLimits, WhyRow
 from polynya.lake.read.values import to_json
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.warehouse.readers import reading
@@ -31,6 +30,9 @@ from polynya.server.routes.records import (
 )
 from polynya.server.state import ServerState
 
+if TYPE_CHECKING:
+    from polynya.engine.commands.why import WhyInput, WhyRow
+
 router = APIRouter(tags=["records"])
 
 #: Rows of tables whose landed places are looked for.
@@ -43,7 +45,7 @@ class WhyRowShown(BaseModel):
 
     dataset: str
     task: str
-    kind: WhyKind
+    kind: Literal["transform", "table"]
     key: dict[str, Any]
     values: dict[str, Any]
     masked: list[str] = Field(description="columns that the viewer may not read")
@@ -92,6 +94,9 @@ def why(
 
     At most 60 rows in ten seconds, and the landed places of ten rows.
     """
+    # Start-up time: DuckDB and sqlglot.
+    from polynya.engine.commands.why import WhyFollower, WhyLimits
+
     state = ServerState.of(request)
     # Who reads data is in the audit log, as for queries.
     request.scope["polynya.logs"] = True
