@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from sqlglot import exp
+from typing_extensions import override
 
 from polynya.model.types import (
     BIGINT,
@@ -28,7 +29,7 @@ from polynya.model.types import (
     DataType,
     Decimal,
 )
-from polynya.query.translate import NotEmbeddedError, kind, only
+from polynya.query.translate import NotEmbeddedError, kind, only, start_of
 
 #: Integers that Spark and DuckDB compute with alike, but for an overflow, which is an error here.
 INTEGERS: Final = frozenset({INT, BIGINT})
@@ -102,10 +103,44 @@ class AliasedRelation:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What an engine does in another way than Spark; of the embedded one nothing is known.
+
+    `compared` are types whose values it compares otherwise, `functions` names of functions and
+    operators, each with the reason.
+    """
+
+    compared: Mapping[DataType, str] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)
+
+    def check_compared(self, datatype: DataType) -> None:
+        """Raise NotEmbeddedError for a type whose values are compared otherwise."""
+        if datatype in self.compared:
+            reason = self.compared[datatype]
+            raise NotEmbeddedError(f"a comparison of values of type {datatype}: {reason}")
+
+    def check_function(self, name: str) -> None:
+        """Raise NotEmbeddedError for a function that is another one there."""
+        if name in self.functions:
+            raise NotEmbeddedError(f"{name}: {self.functions[name]}")
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
-    """What names may mean in one SELECT."""
+    """What names may mean in one SELECT, and what its engine cannot do."""
 
     sources: tuple[AliasedRelation, ...]
+    limits: EngineLimits = field(default_factory=EngineLimits)
+
+    def is_key(self, datatype: DataType) -> bool:
+        """As `is_key`. Raises NotEmbeddedError where the engine compares such values otherwise."""
+        self.limits.check_compared(datatype)
+        return is_key(datatype)
+
+    def is_ordered(self, datatype: DataType) -> bool:
+        """As `is_ordered`. Raises as `is_key`."""
+        self.limits.check_compared(datatype)
+        return is_ordered(datatype)
 
     def resolve(self, column: exp.Column) -> EmbeddedValue:
         """The column that is meant, with its name as it was written, which is Spark's for it."""
@@ -158,10 +193,14 @@ def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+_SMALL: Final = re.compile(r"[0-9]{1,6}")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
 _POINTED: Final = re.compile(r"-?[0-9]{1,18}\.[0-9]{1,18}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DECIMAL: Final = re.compile(r"DECIMAL\(([0-9]{1,2})(?:, ?([0-9]{1,2}))?\)")
 _TIME: Final = re.compile(_DATE.pattern + r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z?)")
+#: The error of a mean that Spark may round otherwise.
+LARGE_SUMS: Final = "avg of large sums"
 #: Integers that a double holds exactly.
 _EXACT: Final = 2**53
 
@@ -292,6 +331,41 @@ def _part_of_day(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue
     return EmbeddedValue(f"CAST({part}({arguments[0].sql}) AS INTEGER)", INT)
 
 
+def _part_of_text(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
+    """From a place that is counted from 1; engines differ in what 0 and less mean."""
+    del name
+    if len(arguments) not in {2, 3} or arguments[0].type != STRING:
+        return None
+    numbers = [argument.constant for argument in arguments[1:]]
+    texts = [one.text for one in numbers if one is not None and not one.is_string]
+    if len(texts) != len(numbers) or not all(map(_SMALL.fullmatch, texts)) or int(texts[0]) < 1:
+        return None
+    return EmbeddedValue(f"substring({arguments[0].sql}, {', '.join(texts)})", STRING)
+
+
+def _days_between(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
+    del name
+    if [argument.type for argument in arguments] != [DATE, DATE]:
+        return None
+    end, start = (argument.sql for argument in arguments)
+    return EmbeddedValue(f"CAST(date_diff('day', {start}, {end}) AS INTEGER)", INT)
+
+
+def _rounded(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
+    """Of decimals, half away from zero."""
+    del name
+    if len(arguments) not in {1, 2} or not isinstance(arguments[0].type, Decimal):
+        return None
+    digits = arguments[1].constant if len(arguments) == 2 else Constant("0", is_string=False)
+    own = arguments[0].type
+    if digits is None or digits.is_string or not _SMALL.fullmatch(digits.text):
+        return None
+    scale = min(own.scale, int(digits.text))
+    result = Decimal(min(own.precision - own.scale + 1 + scale, _MAX_DIGITS), scale)
+    sql = f"CAST(round({arguments[0].sql}, {scale}) AS {_named(result)})"
+    return EmbeddedValue(sql, result)
+
+
 def _day(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
     del name
     if len(arguments) != 1 or arguments[0].type not in {DATE, TIMESTAMP, TIMESTAMP_NTZ}:
@@ -312,6 +386,10 @@ _CALLS: Final[Mapping[str, Callable[[str, Sequence[EmbeddedValue]], EmbeddedValu
     **dict.fromkeys(("length", "char_length", "character_length"), _length),
     **dict.fromkeys(("lower", "lcase", "upper", "ucase"), _letters),
     **dict.fromkeys(("year", "month", "day", "dayofmonth"), _part_of_day),
+    **dict.fromkeys(("nvl", "ifnull"), _first_known),
+    **dict.fromkeys(("substring", "substr"), _part_of_text),
+    "datediff": _days_between,
+    "round": _rounded,
     "to_date": _day,
     "date": _day,
 }
@@ -334,7 +412,15 @@ class Expressions:
         self._scope = scope
 
     def value(self, node: exp.Expr) -> EmbeddedValue:
-        """An expression. Raises NotEmbeddedError."""
+        """An expression. Raises NotEmbeddedError, with the place of the innermost part."""
+        try:
+            return self._value(node)
+        except NotEmbeddedError as error:
+            if error.start is None:
+                error.start = start_of(node)
+            raise
+
+    def _value(self, node: exp.Expr) -> EmbeddedValue:
         made = _TRANSLATIONS.get(type(node))
         if made is not None:
             return made(self, node)
@@ -372,7 +458,7 @@ class Expressions:
         inner = self.value(node.this)
         if inner.known not in INTEGERS:
             raise NotEmbeddedError(f"the negative of a value of type {inner.type}")
-        return EmbeddedValue(f"(-{inner.sql})", inner.type)
+        return EmbeddedValue(f"CAST((0 - {inner.sql}) AS {_NAMES[inner.known]})", inner.type)
 
     def _boolean(self, node: exp.Boolean) -> EmbeddedValue:
         return EmbeddedValue("TRUE" if node.this else "FALSE", BOOLEAN)
@@ -418,6 +504,7 @@ class Expressions:
         return EmbeddedValue(f"({low.sql} AND {high.sql})", BOOLEAN)
 
     def _like(self, node: exp.Like) -> EmbeddedValue:
+        self._scope.limits.check_function("LIKE")
         only(node, "this", "expression", "negate")
         value, pattern = self.value(node.this), node.expression
         if value.type != STRING or not isinstance(pattern, exp.Literal) or not pattern.is_string:
@@ -427,9 +514,13 @@ class Expressions:
 
     def _case(self, node: exp.Case) -> EmbeddedValue:
         only(node, "ifs", "default")
-        branches = [(self.condition(branch.this), self.value(branch.args["true"]))
-                    for branch in node.args["ifs"]]  # fmt: skip
-        default = node.args.get("default")
+        given = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
+        return self._branches(given, node.args.get("default"))
+
+    def _branches(
+        self, given: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None
+    ) -> EmbeddedValue:
+        branches = [(self.condition(test), self.value(value)) for test, value in given]
         last = _NULL if default is None else self.value(default)
         result = one_type([*(value for _, value in branches), last])
         cases = " ".join(f"WHEN {when} THEN {value.sql}" for when, value in branches)
@@ -445,8 +536,78 @@ class Expressions:
     def _call(self, node: exp.Anonymous) -> EmbeddedValue:
         if isinstance(node.this, exp.Identifier):
             raise NotEmbeddedError(f"the function {node.name}")
+        name = node.name.lower()
+        self._scope.limits.check_function(name)
+        if name == "if" and len(node.expressions) in {2, 3}:
+            test, *branches = node.expressions
+            return self._branches([(test, branches[0])], (branches[1:] or [None])[0])
         arguments = [self.value(expression) for expression in node.expressions]
-        return call(node.name.lower(), arguments)
+        if name in {"to_date", "date"}:
+            self._check_day(arguments)
+        if name == "nullif" and len(arguments) == 2 and arguments[0].type is not None:
+            self._scope.limits.check_compared(arguments[0].type)
+        return call(name, arguments)
+
+    def _check_day(self, arguments: Sequence[EmbeddedValue]) -> None:
+        if any(argument.type == TIMESTAMP for argument in arguments):
+            self._scope.limits.check_function("day of a time")
+
+    def _windowed(self, node: exp.Window) -> EmbeddedValue:
+        """A function over a partition; all engines have the same frame where none is named."""
+        only(node, "this", "partition_by", "order", "over")
+        call_ = node.this
+        if not isinstance(call_, exp.Anonymous) or isinstance(call_.this, exp.Identifier):
+            raise NotEmbeddedError(f"{kind(call_)} OVER")
+        parts = []
+        keys = [self.value(one) for one in node.args.get("partition_by") or []]
+        for key in keys:
+            if key.constant or not self._scope.is_key(key.known):
+                raise NotEmbeddedError(f"PARTITION BY a value of type {key.type}")
+        if keys:
+            parts.append(f"PARTITION BY {', '.join(key.sql for key in keys)}")
+        order = node.args.get("order")
+        if order is not None:
+            only(order, "this", "expressions")
+            items = [ordered(one, self.value(one.this), self._scope) for one in order.expressions]
+            parts.append(f"ORDER BY {', '.join(items)}")
+        name = call_.name.lower()
+        self._scope.limits.check_function(f"{name} OVER")
+        if order is not None and name in {"count", *_AGGREGATES}:
+            self._scope.limits.check_function("an aggregate over an ordered window")
+        made = self._window_function(name, call_, is_ordered_window=order is not None)
+        sql = f"{made.sql} OVER ({' '.join(parts)})"
+        if made.type in INTEGERS and name not in {"lag", "lead"}:
+            sql = f"CAST({sql} AS {_NAMES[made.known]})"
+        elif isinstance(made.type, Decimal) and name == "sum":
+            sql = f"CAST({sql} AS {_named(made.type)})"
+        return EmbeddedValue(sql, made.type)
+
+    def _window_function(
+        self, name: str, node: exp.Anonymous, *, is_ordered_window: bool
+    ) -> EmbeddedValue:
+        """A function that stands before OVER, without a cast around it."""
+        given = node.expressions
+        if name in {"row_number", "rank", "dense_rank"} and is_ordered_window and not given:
+            return EmbeddedValue(f"{name}()", INT)
+        if name in {"lag", "lead"} and is_ordered_window and len(given) in {1, 2}:
+            value = self.value(given[0])
+            step = given[1].this if len(given) == 2 and isinstance(given[1], exp.Literal) else "1"
+            if value.constant or not str(step).isdigit() or len(str(step)) > 6:
+                raise NotEmbeddedError(f"{name} of something else than a column and a number")
+            value.known  # noqa: B018 - NULL has no type
+            return EmbeddedValue(f"{name}({value.sql}, {int(step)})", value.type)
+        if name == "count" and len(given) == 1 and not isinstance(given[0], exp.Distinct):
+            is_star = isinstance(given[0], exp.Star)
+            inner = None if is_star else self.value(given[0])
+            return EmbeddedValue(f"count({'*' if inner is None else inner.sql})", BIGINT)
+        if name in {"sum", "min", "max"} and len(given) == 1:
+            value = self.value(given[0])
+            if name != "sum" and self._scope.is_ordered(value.known):
+                return EmbeddedValue(f"{name}({value.sql})", value.type)
+            summed = _sum(value) if name == "sum" else None
+            if summed is not None:
+                return EmbeddedValue(f"sum({value.sql})", summed.type)
+        raise NotEmbeddedError(f"{name}() OVER such a window")
 
     def _cast(self, node: exp.Cast | exp.TryCast) -> EmbeddedValue:
         only(node, "this", "to", "safe", "requires_string")
@@ -454,6 +615,11 @@ class Expressions:
         inner = self.value(node.this)
         if target in {DATE, TIMESTAMP, TIMESTAMP_NTZ} and inner.constant and target is not None:
             return EmbeddedValue(moment(inner.constant.text, target), target)
+        wanted = _decimal_named(node.args["to"])
+        if wanted is not None:
+            return EmbeddedValue(f"CAST({as_decimal(inner, wanted)} AS {_named(wanted)})", wanted)
+        if target == DOUBLE and inner.type in INTEGERS:
+            return EmbeddedValue(f"CAST({inner.sql} AS DOUBLE)", DOUBLE)
         if inner.constant is not None and not inner.constant.is_string and target == BIGINT:
             return EmbeddedValue(f"CAST({inner.constant.text} AS BIGINT)", BIGINT)
         pair = (inner.known, target)
@@ -462,6 +628,7 @@ class Expressions:
         if pair in {(INT, STRING), (BIGINT, STRING)}:
             return EmbeddedValue(f"CAST({inner.sql} AS VARCHAR)", STRING)
         if target == DATE:
+            self._check_day([inner])
             return call("to_date", [inner])
         raise NotEmbeddedError(f"a cast of {inner.type} to {node.args['to'].sql(dialect='spark')}")
 
@@ -469,16 +636,113 @@ class Expressions:
         if isinstance(left, _LOOSE) or isinstance(right, _LOOSE):
             raise NotEmbeddedError("a comparison of comparisons without parentheses")
         one, other = self.value(left), self.value(right)
+        for side in (one, other):
+            if side.type is not None and not side.constant:
+                self._scope.limits.check_compared(side.type)
+        if sign == "IS NOT DISTINCT FROM":
+            self._scope.limits.check_function("<=>")
         return EmbeddedValue(f"({compared(one, other, sign)})", BOOLEAN)
 
     def _arithmetic(self, node: exp.Expr) -> EmbeddedValue:
         only(node, "this", "expression")
         left, right = self.value(node.this), self.value(node.expression)
+        sign = _ARITHMETIC[type(node)]
+        if any(isinstance(side.type, Decimal) or side.type is None for side in (left, right)):
+            self._scope.limits.check_function("arithmetic of decimals")
+            return _of_decimals(sign, left, right)
         if not {left.known, right.known} <= INTEGERS:
             raise NotEmbeddedError(f"{kind(node)} of {left.type} and {right.type}")
         result = BIGINT if BIGINT in {left.type, right.type} else INT
-        # An overflow, which wraps around in Spark, is an error here.
-        return EmbeddedValue(f"({left.sql} {_ARITHMETIC[type(node)]} {right.sql})", result)
+        # An overflow, which wraps around in Spark, is an error here. Engines that compute in a
+        # wider type find it by the cast.
+        sql = f"CAST(({left.sql} {sign} {right.sql}) AS {_NAMES[result]})"
+        return EmbeddedValue(sql, result)
+
+    def _divided(self, node: exp.Div) -> EmbeddedValue:
+        only(node, "this", "expression", "typed", "safe")
+        left, right = self.value(node.this), self.value(node.expression)
+        if not {left.known, right.known} <= INTEGERS:
+            raise NotEmbeddedError(f"`/` of {left.type} and {right.type}")
+        # By zero Spark gives NULL.
+        divisor = f"nullif(CAST({right.sql} AS DOUBLE), 0)"
+        return EmbeddedValue(f"(CAST({left.sql} AS DOUBLE) / {divisor})", DOUBLE)
+
+
+def ordered(node: exp.Expr, value: EmbeddedValue, scope: Scope) -> str:
+    """An item of ORDER BY with the value that it orders by.
+
+    Raises NotEmbeddedError where engines differ in the order of such values.
+    """
+    only(node, "this", "desc", "nulls_first")
+    # Of doubles DuckDB puts -0.0 before 0.0, which are one and the same for Spark.
+    if value.constant or (value.type != BOOLEAN and not scope.is_ordered(value.known)):
+        raise NotEmbeddedError(f"ORDER BY a value of type {value.type}")
+    return f"{value.sql} {direction(node)}"
+
+
+def direction(node: exp.Expr) -> str:
+    """In which direction an item of ORDER BY orders, and where NULL stands."""
+    way = "DESC" if node.args.get("desc") else "ASC"
+    return f"{way} NULLS {'FIRST' if node.args.get('nulls_first') else 'LAST'}"
+
+
+_NAMES: Final[Mapping[DataType, str]] = {INT: "INTEGER", BIGINT: "BIGINT"}
+_DIGITS: Final[Mapping[DataType, int]] = {INT: 10, BIGINT: 20}
+
+
+def _named(datatype: Decimal) -> str:
+    return f"DECIMAL({datatype.precision}, {datatype.scale})"
+
+
+def _decimal_named(node: exp.Expr) -> Decimal | None:
+    """The type that a cast names, if it is a decimal one."""
+    match = _DECIMAL.fullmatch(node.sql(dialect="spark").upper())
+    return None if match is None else Decimal(int(match[1]), int(match[2] or 0))
+
+
+def as_decimal(value: EmbeddedValue, wanted: Decimal) -> str:
+    """SQL of a value that a decimal type surely holds as it is.
+
+    Raises:
+        NotEmbeddedError: it might round, or give NULL.
+    """
+    own = _decimal_of(value)
+    if own.scale > wanted.scale or own.precision - own.scale > wanted.precision - wanted.scale:
+        raise NotEmbeddedError(f"a cast of {value.type} to {wanted}, which may round")
+    return f"'{value.constant.text}'" if value.constant else value.sql
+
+
+def _decimal_of(value: EmbeddedValue) -> Decimal:
+    """The decimal type that Spark computes with in the place of a value's own."""
+    if value.constant is not None and not value.constant.is_string:
+        whole, _, rest = value.constant.text.partition(".")
+        if whole.startswith("-"):
+            raise NotEmbeddedError("decimals and a negative literal, whose type Spark knows")
+        digits = len(whole.lstrip("0")) + len(rest)
+        return Decimal(max(digits, len(rest), 1), len(rest))
+    if isinstance(value.type, Decimal):
+        return value.type
+    if value.type is not None and value.type in _DIGITS:
+        return Decimal(_DIGITS[value.type], 0)
+    raise NotEmbeddedError(f"decimals and a value of type {value.type}")
+
+
+def _of_decimals(sign: str, left: EmbeddedValue, right: EmbeddedValue) -> EmbeddedValue:
+    """Arithmetic whose result has all of its digits, in every engine."""
+    one, other = _decimal_of(left), _decimal_of(right)
+    if sign == "*":
+        result = Decimal(one.precision + other.precision + 1, one.scale + other.scale)
+    else:
+        scale = max(one.scale, other.scale)
+        whole = max(one.precision - one.scale, other.precision - other.scale)
+        result = Decimal(whole + scale + 1, scale)
+    if result.precision > _MAX_DIGITS:
+        raise NotEmbeddedError(f"{one} {sign} {other}, whose result Spark rounds")
+    sides = [
+        f"CAST({as_decimal(value, kind_)} AS {_named(kind_)})"
+        for value, kind_ in ((left, one), (right, other))
+    ]
+    return EmbeddedValue(f"CAST(({sides[0]} {sign} {sides[1]}) AS {_named(result)})", result)
 
 
 def compared(left: EmbeddedValue, right: EmbeddedValue, sign: str) -> str:
@@ -511,7 +775,7 @@ def _bare(node: exp.Expr) -> exp.Expr:
 
 _CAST_TYPES: Final[Mapping[str, DataType]] = {
     "BIGINT": BIGINT, "STRING": STRING, "DATE": DATE, "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+    "TIMESTAMP_NTZ": TIMESTAMP_NTZ, "DOUBLE": DOUBLE,
 }  # fmt: skip
 _TRANSLATIONS: Final[Mapping[type[exp.Expr], Callable[[Expressions, Any], EmbeddedValue]]] = {
     exp.Column: Expressions._column,
@@ -528,6 +792,8 @@ _TRANSLATIONS: Final[Mapping[type[exp.Expr], Callable[[Expressions, Any], Embedd
     exp.Between: Expressions._between,
     exp.Like: Expressions._like,
     exp.Case: Expressions._case,
+    exp.Div: Expressions._divided,
+    exp.Window: Expressions._windowed,
     exp.DPipe: Expressions._concatenated,
     exp.Anonymous: Expressions._call,
     exp.Cast: Expressions._cast,
@@ -537,7 +803,6 @@ _TRANSLATIONS: Final[Mapping[type[exp.Expr], Callable[[Expressions, Any], Embedd
 
 
 _MAX_DIGITS: Final = 38
-#: Up to here a double adds integers exactly, in whatever order.
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -552,17 +817,19 @@ class Grouped(Expressions):
         super().__init__(scope)
         self._rows, self._groups = Expressions(scope), groups
 
-    def value(self, node: exp.Expr) -> EmbeddedValue:
-        """An expression. Raises NotEmbeddedError."""
+    @override
+    def _value(self, node: exp.Expr) -> EmbeddedValue:
         if is_aggregate(node):
             return self._aggregate(node)
+        if isinstance(node, exp.Window):
+            raise NotEmbeddedError("a window over groups")
         if not any(is_aggregate(part) for part in node.walk()):
             row = self._rows.value(node)
             if row.sql in self._groups or not any(node.find_all(exp.Column)):
                 return row
             if isinstance(node, exp.Column):
                 raise NotEmbeddedError(f"the column {node.name}, which is not grouped by")
-        return super().value(node)
+        return super()._value(node)
 
     def _aggregate(self, node: exp.Expr) -> EmbeddedValue:
         only(node, "this", "expressions")
@@ -570,9 +837,12 @@ class Grouped(Expressions):
         if isinstance(node.this, exp.Identifier) or len(arguments) != 1:
             raise NotEmbeddedError(f"{name} of {len(arguments)} arguments")
         argument = arguments[0]
+        self._scope.limits.check_function(name)
         if name == "count":
             return self._count(argument)
         inner = self._rows.value(argument)
+        if name in {"min", "max"}:
+            self._scope.limits.check_compared(inner.known)
         made = _AGGREGATES[name](inner)
         if made is None:
             raise NotEmbeddedError(f"{name} of a value of type {inner.type}")
@@ -589,7 +859,7 @@ class Grouped(Expressions):
             if len(argument.expressions) != 1:
                 raise NotEmbeddedError("count(DISTINCT …) of several expressions")
             inner = self._rows.value(argument.expressions[0])
-            if not is_key(inner.known):
+            if not self._scope.is_key(inner.known):
                 raise NotEmbeddedError(f"DISTINCT over a value of type {inner.type}")
             sql, shown = f"count(DISTINCT {inner.sql})", "count(DISTINCT {})"
         else:
@@ -630,7 +900,7 @@ def _average(value: EmbeddedValue) -> EmbeddedValue | None:
     exact = f"coalesce(sum(abs(CAST({value.sql} AS HUGEINT))), 0) < {_EXACT}"
     average = f"CAST(sum({value.sql}) AS DOUBLE) / count({value.sql})"
     return EmbeddedValue(
-        f"(CASE WHEN {exact} THEN {average} ELSE error('avg of large sums') END)", DOUBLE
+        f"(CASE WHEN {exact} THEN {average} ELSE error('{LARGE_SUMS}') END)", DOUBLE
     )
 
 
