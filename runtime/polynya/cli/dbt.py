@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from polynya.cli.context import Context, command_group
+from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.model.config.fields import parse_duration
 from polynya.model.error_catalogue.configuration import WRONG_USAGE

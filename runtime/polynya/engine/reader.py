@@ -458,7 +458,7 @@ class QueryRead(LiveRead):
 
     @property
     @override
-    def watermark(self) -> Watermark:  # type: ignore[override]
+    def watermark(self) -> Watermark:
         """Refused: the view reads a commit of each of its inputs. Raises ConfigError."""
         raise READ_REFUSED(
             where=self._view.name,
