@@ -97,7 +97,7 @@ def test_duckdb_finds_an_overflow_that_it_would_compute_away() -> None:
         "SELECT sum(n + 2147483647) AS s FROM shop.kinds",
         "SELECT ok FROM shop.kinds WHERE id = 1 GROUP BY ok HAVING sum(big * 1024) > 5",
     ):
-        with pytest.raises(duckdb.Error, match="(?i)overflow|out of range"):
+        with pytest.raises(duckdb.Error, match=r"(?i)overflow|out of range"):
             rows_of(query)
 
 

@@ -214,7 +214,9 @@ class ProjectViews:
         if not holds_views(self.project.target):
             return
         made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
-        definition = self._definition(name, made[name]) if name in made else None
+        if name not in made:
+            raise NotEmbeddedError(f"the view {name}, which is not there yet")
+        definition = self._definition(name, made[name])
         if definition is None or definition[1] != text:
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
