@@ -84,7 +84,7 @@ QUERIES: Final = {
     "WHERE n < 1000 OR n IS NULL",
     "distinct": "SELECT DISTINCT ok, amount FROM kinds",
     "joined": "WITH b AS (SELECT id AS other, n FROM kinds WHERE n > 0) SELECT a.id, b.other, "
-    "a.NAME FROM kinds a LEFT JOIN b ON b.n = a.id FULL JOIN kinds c ON c.id = b.other",
+    "a.Name FROM kinds a LEFT JOIN b ON b.n = a.id FULL JOIN kinds c ON c.id = b.other",
     "stacked": "SELECT t.* FROM (SELECT id, Name FROM kinds UNION ALL SELECT n, Name FROM kinds) t "
     "WHERE t.id > 0",
     "together": "SELECT Name FROM kinds UNION SELECT 'a' AS Name FROM kinds",
@@ -161,7 +161,7 @@ def published(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     for number, records in enumerate((FIRST, LATER), 1):
         land(folder, number, records)
         printed = driver.call("run", "--once", "-p", str(folder))
-        assert printed.code == 0, printed
+        assert printed.code == 0, printed.errors
     views = [View("reports", one, f"reports.{one}", "current") for one in QUERIES]
     views += [View("above", one, f"above.{one}", "current") for one in ABOVE]
     with spark_engine(spark).open(folder) as read:
