@@ -65,6 +65,7 @@ _ZONE: Final = "the day of a time with a zone depends on the zone of the session
 _DOUBLES: Final[Mapping[DataType, str]] = {DOUBLE: _NAN, FLOAT: _NAN}
 _WAREHOUSE: Final = {
     **_LETTERS, "arithmetic of decimals": _UNTESTED, "round": _UNTESTED, "day of a time": _ZONE,
+    "an aggregate over an ordered window": "the frame there may be another one",
 }  # fmt: skip
 
 #: What each engine compares or computes in another way than Spark, of what `Expressions` knows.
@@ -79,7 +80,6 @@ LIMITS: Final[Mapping[Dialect, EngineLimits]] = {
             **_WAREHOUSE,
             "LIKE": _BLANKS,
             "<=>": "Redshift has no such operator",
-            "an aggregate over an ordered window": "Redshift wants a frame of rows",
         },
     ),
     Dialect.DATABRICKS: EngineLimits(functions={**_LETTERS, "day of a time": _ZONE}),
