@@ -77,6 +77,7 @@ def rows_of(query: str) -> list[tuple[object, ...]]:
         # Days of instants are days of UTC, whatever zone the session has.
         ("to_date(at) = DATE '2026-06-30'", [(1, False), (2, None), (3, None), (4, True)]),
         ("at < TIMESTAMP '2026-01-01 00:00:01'", [(1, True), (2, None), (3, None), (4, False)]),
+        ("local = '1999-12-31 23:59:59.5'", [(1, None), (2, True), (3, None), (4, None)]),
         ("n <=> NULLIF(n, 3)", [(1, False), (2, True), (3, True), (4, True)]),
         ("if(n > 0, 'some', 'none')", [(1, "some"), (2, "none"), (3, "none"), (4, "some")]),
         # NULL is the smallest value, first in one direction and last in the other.

@@ -106,6 +106,7 @@ _TYPES: Final[Mapping[Any, DataType]] = {
     exp.DataType.Type.DATE: DATE,
     exp.DataType.Type.DOUBLE: DOUBLE,
     exp.DataType.Type.TIMESTAMP: TIMESTAMP_NTZ,
+    exp.DataType.Type.TIMESTAMPNTZ: TIMESTAMP_NTZ,
     exp.DataType.Type.TIMESTAMPTZ: TIMESTAMP,
 }
 #: Engines whose views show instants as times of UTC.
