@@ -20,11 +20,11 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.read.query import Statement, answer
 from polynya.model.loader import LoadedProject, load_project
 from polynya.model.types import INT, parse_type
-from polynya.query import expressions as calls
+from polynya.query import values as calls
 from polynya.query.embedded import STATEMENT_LIMITS
-from polynya.query.expressions import EmbeddedValue
 from polynya.query.live_rows import check_fold, live_view
 from polynya.query.translate import NotEmbeddedError
+from polynya.query.values import EmbeddedValue
 from tests.lab.lab import Feed, Lab, drop, put
 from tests.query.test_dialects_spark import TYPES
 

@@ -9,9 +9,9 @@ import pytest
 
 from polynya.model.types import parse_type
 from polynya.query.database import EmbeddedDatabase
-from polynya.query.expressions import Relation, RelationColumn, quoted
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
+from polynya.query.values import Relation, RelationColumn, quoted
 
 COLUMNS = {
     "id": "int", "big": "bigint", "Name": "string", "amount": "decimal(9,2)", "day": "date",

@@ -34,7 +34,9 @@ from polynya.model.types import (
     Struct,
 )
 from polynya.query.dialects import EngineView, type_in
-from polynya.query.expressions import (
+from polynya.query.selects import Query, translate
+from polynya.query.translate import NotEmbeddedError, parsed
+from polynya.query.values import (
     LARGE_SUMS,
     EngineLimits,
     Relation,
@@ -42,8 +44,6 @@ from polynya.query.expressions import (
     distinct_names,
     quoted,
 )
-from polynya.query.selects import Query, translate
-from polynya.query.translate import NotEmbeddedError, parsed
 
 
 @dataclass(frozen=True, slots=True)

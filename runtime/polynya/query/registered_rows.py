@@ -20,10 +20,10 @@ from polynya.lake.read.parquet_folder import FolderVersion, ParquetFolder
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.types import DataType
 from polynya.observe.events import counted
-from polynya.query.expressions import distinct_names
 from polynya.query.statement_stop import current_stop
 from polynya.query.stored_rows import UNREADABLE, RowLimits, unreadable
 from polynya.query.translate import NotEmbeddedError
+from polynya.query.values import distinct_names
 
 
 @dataclass

@@ -8,22 +8,19 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from polynya.model.types import BOOLEAN
-from polynya.query.expressions import (
+from polynya.query.expressions import Expressions, Grouped, direction, is_aggregate
+from polynya.query.sources import Names, sources
+from polynya.query.translate import NotEmbeddedError, kind, only
+from polynya.query.values import (
     EmbeddedValue,
     EngineLimits,
-    Expressions,
-    Grouped,
     Relation,
     RelationColumn,
     Scope,
-    direction,
-    is_aggregate,
     is_key,
     is_ordered,
     same,
 )
-from polynya.query.sources import Names, sources
-from polynya.query.translate import NotEmbeddedError, kind, only
 
 _CLAUSES = ("from_", "joins", "where", "group", "having", "order", "limit", "distinct", "with_")
 

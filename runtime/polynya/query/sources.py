@@ -9,15 +9,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from polynya.query.expressions import (
-    AliasedRelation,
-    EngineLimits,
-    Expressions,
-    Relation,
-    Scope,
-    same,
-)
+from polynya.query.expressions import Expressions
 from polynya.query.translate import NotEmbeddedError, only
+from polynya.query.values import AliasedRelation, EngineLimits, Relation, Scope, same
 
 _JOINS: Final[Mapping[tuple[str, str], str]] = {
     ("", ""): "JOIN", ("", "INNER"): "JOIN",
