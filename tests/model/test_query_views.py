@@ -74,7 +74,7 @@ def test_a_table_needs_keys_and_a_name_is_taken_once(tmp_path: Path) -> None:
     assert errors[0].startswith("tasks/sales.yml:6:")
 
 
-def test_the_query_of_a_view_is_checked_and_no_transform_reads_it(tmp_path: Path) -> None:
+def test_the_query_of_a_view_is_checked_and_no_table_reads_it(tmp_path: Path) -> None:
     sales = SALES.replace("FROM users, materialize", "FROM usres, materialize")
     project = load_project(write_project(tmp_path, users=USERS, sales=sales, more=MORE))
 
@@ -83,7 +83,7 @@ def test_the_query_of_a_view_is_checked_and_no_transform_reads_it(tmp_path: Path
     assert (wrong.code, wrong.where) == ("POLYNYA-TRF-076", "tasks/sales.yml:6:18")
     assert "usres" in wrong.message
     assert unread.where == "tasks/more.yml:5:25"
-    assert "a view, which no query reads" in unread.message
+    assert "a view, which only views read" in unread.message
 
 
 def test_lineage_leads_through_a_view(tmp_path: Path) -> None:

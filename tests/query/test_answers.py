@@ -20,11 +20,11 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.read.query import Statement, answer
 from polynya.model.loader import LoadedProject, load_project
 from polynya.model.types import INT, parse_type
-from polynya.query import expressions as calls
+from polynya.query import values as calls
 from polynya.query.embedded import STATEMENT_LIMITS
-from polynya.query.expressions import EmbeddedValue
 from polynya.query.live_rows import check_fold, live_view
 from polynya.query.translate import NotEmbeddedError
+from polynya.query.values import EmbeddedValue
 from tests.lab.lab import Feed, Lab, drop, put
 from tests.query.test_dialects_spark import TYPES
 
@@ -81,6 +81,10 @@ TEXTS = ("name || '!'", "concat(name, '-', name)", "coalesce(name, 'none')", "nu
 OTHERS = (
     "id + 1", "(id + n) * 3 - 1", "CAST(n AS BIGINT)", "CAST(id AS STRING)", "month(day)",
     "CAST(happened AS DATE)", "to_date(happened)", "CASE WHEN v THEN day ELSE NULL END",
+    "n / id", "id / n", "if(v, n, 0)", "if(n > 1, name, NULL)", "nvl(name, 'x')",
+    "substring(name, 2, 2)", "substr(name, 1)", "round(amount, 2)", "round(amount)", "amount * 2",
+    "amount - 1.25", "amount + n", "datediff(day, DATE '2026-01-01')", "CAST(n AS double)",
+    "CAST(n AS decimal(12,1))", "CAST(amount AS decimal(24,5))",
 )  # fmt: skip
 
 
@@ -107,6 +111,13 @@ STATEMENTS = (
     "SELECT a.*, b.n AS other_n FROM {v} a LEFT JOIN {v} b ON a.n = b.id AND b.id > 1",
     "SELECT id FROM {v} UNION ALL SELECT id FROM {v}__history ORDER BY 1",
 )
+WINDOWS = (
+    "SELECT id, row_number() OVER (ORDER BY name DESC, id) AS a, rank() OVER (ORDER BY v) AS b, "
+    "dense_rank() OVER (PARTITION BY v ORDER BY day NULLS LAST) AS c, lag(name) OVER (ORDER BY id) "
+    "AS d, lead(n, 2) OVER (PARTITION BY v ORDER BY id DESC) AS e, sum(amount) OVER (ORDER BY v) "
+    "AS f, count(*) OVER (PARTITION BY day) AS g, max(name) OVER (ORDER BY id) AS h FROM {v} "
+    "ORDER BY id"
+)
 MORE = (
     "SELECT count(*) FROM {v}",
     "SELECT min(amount), max(name), min(day), max(happened), count(DISTINCT name) FROM {v}",
@@ -117,6 +128,7 @@ MORE = (
     "WITH b AS (SELECT id, n FROM {v} WHERE n > 0) SELECT a.id FROM b JOIN b a ON b.n = a.n",
     "SELECT name FROM {v} UNION SELECT upper('a') AS b ORDER BY name",
     "SELECT max(id) AS m FROM {v} WHERE id < 0",
+    WINDOWS,
     "SELECT hdr__operation, hdr__store, hdr__deleted, count(*) FROM {v}__history GROUP BY 1, 2, 3",
 )
 OVERFLOWS = ("n + 1", "n + 1 > 5", "n + 1 BETWEEN 1 AND 2", "sum(n + 2)", "max(n * 2) = 4")

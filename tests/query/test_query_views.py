@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from polynya.engine.answers import answer_embedded
+from polynya.engine.served_catalog import ServedCatalog
 from polynya.lake.spark.api import SparkSession
 from polynya.model.loader import load_project
 from polynya.query.translate import NotEmbeddedError
@@ -35,6 +36,7 @@ datasets:
   - name: large
     flow: [{filter: {input: orders, condition: "amount > 6"}}, {select: [id, amount]}]
     materialize: view
+  - {name: shouted, sql: "SELECT id, upper(CAST(id AS string)) AS s FROM orders", materialize: view}
 """
 
 
@@ -72,6 +74,24 @@ def test_both_engines_answer_a_view_as_its_inputs_are_now(
         there = sorted(tuple(row.values()) for row in lines)
         assert here == there
         assert here == rows
+
+    # A view that an engine may compute otherwise is named, and the others are printed.
+    told = driver.call("views", "reports.*", "--engine", "trino", "-p", str(folder))
+    assert told.code == 1
+    assert told.output.count("CREATE OR REPLACE VIEW") == 2
+    assert "POLYNYA-VIEW-005" in told.errors
+    assert "reports.shouted" in told.errors
+    assert "line 1, column 12 of the query" in " ".join(told.errors.split())
+    # The catalog that is served has a text for each engine, if the view has one.
+    served = ServedCatalog(load_project(folder))
+    for view, dialects in (("by_user", {"spark", "trino", "duckdb"}), ("shouted", {"spark"})):
+        document = json.loads(served.view(("reports",), view).metadata)
+        [texts] = [
+            version["representations"]
+            for version in document["versions"]
+            if version["version-id"] == document["current-version-id"]
+        ]
+        assert {one["dialect"] for one in texts} == dialects
 
     edited = REPORTS.replace("amount > 6", "amount > 8")
     (folder / "tasks/reports.yml").write_text(edited)

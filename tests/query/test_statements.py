@@ -9,9 +9,9 @@ import pytest
 
 from polynya.model.types import parse_type
 from polynya.query.database import EmbeddedDatabase
-from polynya.query.expressions import Relation, RelationColumn, quoted
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
+from polynya.query.values import Relation, RelationColumn, quoted
 
 COLUMNS = {
     "id": "int", "big": "bigint", "Name": "string", "amount": "decimal(9,2)", "day": "date",
@@ -38,7 +38,10 @@ def relation(name: str) -> Relation:
         "SELECT explode(tags) FROM shop.users",
         "SELECT date_format(at, 'yyyy') AS y FROM shop.users",
         "SELECT date_trunc('day', at) AS d FROM shop.users",
-        "SELECT row_number() OVER (ORDER BY id) AS n FROM shop.users",
+        "SELECT ntile(2) OVER (ORDER BY id) AS n FROM shop.users",
+        "SELECT row_number() OVER (ORDER BY ratio) AS n FROM shop.users",
+        "SELECT sum(id) OVER (ORDER BY id ROWS 1 PRECEDING) AS n FROM shop.users",
+        "SELECT id, rank() OVER (ORDER BY id) AS n FROM shop.users GROUP BY id",
         "SELECT count(*) FILTER (WHERE ok) AS n FROM shop.users",
         "SELECT id FROM shop.users VERSION AS OF 3",
         "SELECT id FROM shop.users TIMESTAMP AS OF '2026-01-01'",
@@ -60,10 +63,14 @@ def relation(name: str) -> Relation:
         "SHOW VIEWS IN shop",
         "FROM shop.users SELECT id",
         # What DuckDB computes in another way, or in another type.
-        "SELECT id / 2 AS half FROM shop.users",
+        "SELECT amount / 2 AS half FROM shop.users",
         "SELECT id % 2 AS odd FROM shop.users",
         "SELECT id DIV 2 AS half FROM shop.users",
-        "SELECT amount + 1 AS more FROM shop.users",
+        "SELECT amount + -1 AS less FROM shop.users",
+        "SELECT amount + ratio AS more FROM shop.users",
+        "SELECT CAST(amount AS decimal(9,1)) AS a FROM shop.users",
+        "SELECT round(ratio, 1) AS r FROM shop.users",
+        "SELECT substring(Name, 0, 1) AS n FROM shop.users",
         "SELECT avg(amount) FROM shop.users",
         "SELECT sum(ratio) FROM shop.users",
         "SELECT max(ratio) FROM shop.users",

@@ -14,9 +14,9 @@ from polynya.lake.read.query import Statement, refuse_writing, run_query
 from polynya.lake.spark.api import SparkSession
 from polynya.model.errors import OperationError
 from polynya.query.database import EmbeddedDatabase
-from polynya.query.expressions import Relation
 from polynya.query.selects import translate
 from polynya.query.translate import NotEmbeddedError, parsed
+from polynya.query.values import Relation
 from polynya.transform.functions.core import ALLOWED_FUNCTIONS
 from tests.lab.lab import Lab, put
 

@@ -6,12 +6,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from polynya.cli.context import Context, command_group
+from polynya.cli.context import CommandContext, Context, command_group
 from polynya.cli.exit_codes import ExitCode
 from polynya.model.config.fields import parse_duration
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
+from polynya.model.errors import PolynyaError
 from polynya.model.names import Dialect
-from polynya.query.dbt_sources import Staleness, source_of, source_tables
+from polynya.query.dbt_sources import DbtView, Staleness, query_table, source_of, source_tables
 
 app = command_group("dbt", "The live views as sources of a dbt project.")
 _HEAD = "# Written by `polynya dbt sources`; write it again after columns or keys change.\n"
@@ -45,6 +46,8 @@ def sources(
     project = context.load(tolerant=True)
     # Start-up time: PyIceberg.
     from polynya.engine.inventory import inventory
+    from polynya.engine.project_views import ProjectViews
+    from polynya.engine.translated_views import columns_in, query_views_of
     from polynya.lake.read.inspect import shape
     from polynya.lake.spark.catalog import python_catalog
 
@@ -55,11 +58,16 @@ def sources(
             continue
         made = source_tables(entry.dataset, shape(entry.table, entry.dataset), engine, staleness)
         for table in made:
-            for what in table.left_out:
-                context.output.warning(f"left out: {what}")
-            if table.document:
-                tables = schemas.setdefault(entry.dataset.relations.schema, [])
-                tables.append(table.document)
+            _take(context, schemas, entry.dataset.relations.schema, table)
+    views = ProjectViews(project)
+    for task, name in query_views_of(project):
+        try:
+            columns = columns_in(engine, views, task, name)
+        except PolynyaError as error:
+            context.output.warning(f"left out: the view {task.view_of(name)}: {error.message}")
+            continue
+        made_view = query_table(task.view_of(name), columns, engine)
+        _take(context, schemas, task.schema_, made_view)
     found = [
         source_of(schema, project.project.name, sorted(tables, key=lambda one: str(one["name"])))
         for schema, tables in sorted(schemas.items())
@@ -73,6 +81,16 @@ def sources(
     said = text.rstrip("\n") if out is None else f"{out}: {count} views as sources"
     context.output.result("dbt.sources", data, said)
     return ExitCode.OK
+
+
+def _take(
+    context: CommandContext, schemas: dict[str, list[dict[str, Any]]], schema: str, table: DbtView
+) -> None:
+    """Add a table to the source of its schema, and say what is left out of it."""
+    for what in table.left_out:
+        context.output.warning(f"left out: {what}")
+    if table.document:
+        schemas.setdefault(schema, []).append(table.document)
 
 
 def _age(option: str, text: str | None) -> timedelta | None:

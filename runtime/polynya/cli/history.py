@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -11,12 +13,15 @@ from rich.table import Table
 from polynya.cli.context import CommandContext, Context, dataset_table
 from polynya.cli.exit_codes import ExitCode
 from polynya.cli.status import chosen_entries
+from polynya.model.config.derived import DerivedTask
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
-from polynya.model.errors import OperationError
+from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.names import Dialect, quote_path
 
 if TYPE_CHECKING:
     from polynya.engine.inventory import ProjectTable
+    from polynya.model.loader import LoadedProject
+    from polynya.query.dialects import EngineView
 
 
 def verify(dataset: str | None = None, /, *, context: Context) -> int:
@@ -190,7 +195,8 @@ def views(
     each commit at once. Without it they read one metadata file: print them again to see later
     commits. The others read the table by its name. Create them again when columns of the dataset
     change. With `--json` each view comes with its dialect and its columns: a listing for catalogs
-    that hold no views. Needs no Java.
+    that hold no views. Views of queries (`materialize: view`) come last; one that has no
+    translation for an engine is named, with the reason. Needs no Java.
 
     For example: `polynya views shop.users --engine trino --catalog polynya`.
 
@@ -210,8 +216,13 @@ def views(
     if attach is not None and engines != (Dialect.DUCKDB,):
         raise WRONG_USAGE("`--attach` is for DuckDB: other views read the table by its name")
     attached = None if attach is None else _attached(attach, secret)
-    chosen = chosen_entries(context.load(tolerant=True), datasets)
-    entries = [entry for entry in chosen if not entry.is_ledger]
+    project = context.load(tolerant=True)
+    queries = _chosen_queries(project, datasets)
+    # A pattern that names only views of queries is none of a dataset.
+    named = [one for one in datasets if not any(_names(one, *query) for query in queries)]
+    entries = []
+    if named or not datasets:
+        entries = [entry for entry in chosen_entries(project, named) if not entry.is_ledger]
     code = int(ExitCode.OK)
     for entry in entries:
         if entry.table is None and datasets:
@@ -223,6 +234,8 @@ def views(
             except OperationError as error:
                 context.output.error(error)
                 code = max(code, error.exit_code)
+    if queries:
+        code = max(code, _print_query_views(context, queries, engines, attached))
     return code
 
 
@@ -235,7 +248,7 @@ def _print_views(
 ) -> None:
     # Start-up time: PyIceberg and sqlglot.
     from polynya.lake.read.inspect import metadata_file, shape
-    from polynya.query.dialects import create_view, type_in, views_in
+    from polynya.query.dialects import views_in
 
     if entry.table is None:
         return
@@ -255,23 +268,79 @@ def _print_views(
             context.output.result("views", {}, f"{attached};")
         context.output.result("views", {}, f"CREATE SCHEMA IF NOT EXISTS {engine.quote(schema)};")
     for view in views_in(engine, entry.dataset, shape(entry.table, entry.dataset), table):
-        statement = create_view(engine, engine.quote(schema, view.name), view)
-        data = {
-            "view": f"{schema}.{view.name}",
-            "engine": engine,
-            "columns": [
-                {"name": name, "type": type_in(engine, kind)} for name, kind in view.columns.items()
-            ],
-            "left_out": list(view.left_out),
-            "sql": statement,
-            **({} if attached is None else {"attach": attached}),
-        }
-        context.output.result("view", data, statement + ";")
+        _print_view(context, engine, schema, view, attached)
         if view.left_out:
             context.output.note(
                 f"{schema}.{view.name} lacks columns that {engine} cannot show: "
                 f"{', '.join(view.left_out)}"
             )
+
+
+def _print_view(
+    context: CommandContext, engine: Dialect, schema: str, view: EngineView, attached: str | None
+) -> None:
+    # Start-up time: sqlglot.
+    from polynya.query.dialects import create_view, type_in
+
+    statement = create_view(engine, engine.quote(schema, view.name), view)
+    data = {
+        "view": f"{schema}.{view.name}",
+        "engine": engine,
+        "columns": [
+            {"name": name, "type": type_in(engine, kind)} for name, kind in view.columns.items()
+        ],
+        "left_out": list(view.left_out),
+        "sql": statement,
+        **({} if attached is None else {"attach": attached}),
+    }
+    context.output.result("view", data, statement + ";")
+
+
+def _chosen_queries(
+    project: LoadedProject, patterns: Sequence[str]
+) -> list[tuple[DerivedTask, str]]:
+    """The views of queries that patterns name; all without any."""
+    # Start-up time: sqlglot.
+    from polynya.engine.translated_views import query_views_of
+
+    return [
+        (task, name)
+        for task, name in query_views_of(project)
+        if not patterns or any(_names(pattern, task, name) for pattern in patterns)
+    ]
+
+
+def _names(pattern: str, task: DerivedTask, name: str) -> bool:
+    names = (task.view_of(name), f"{task.prefix}{name}", name)
+    return any(fnmatchcase(one, pattern) for one in names)
+
+
+def _print_query_views(
+    context: CommandContext,
+    queries: Sequence[tuple[DerivedTask, str]],
+    engines: Sequence[Dialect],
+    attached: str | None,
+) -> int:
+    """Print views of queries after those that they read; one that cannot be had stops no other."""
+    # Start-up time: PyIceberg and sqlglot.
+    from polynya.engine.project_views import ProjectViews
+    from polynya.engine.translated_views import project_view_in
+
+    views, code = ProjectViews(context.load(tolerant=True)), int(ExitCode.OK)
+    for task, name in queries:
+        for engine in engines:
+            schema = task.schema_.lower() if engine is Dialect.DUCKDB else engine.fold(task.schema_)
+            try:
+                view = project_view_in(engine, views, task, name, None)
+            except PolynyaError as error:
+                context.output.error(error)
+                code = max(code, error.exit_code)
+                continue
+            if not context.output.is_json:
+                text = f"CREATE SCHEMA IF NOT EXISTS {engine.quote(schema)};"
+                context.output.result("views", {}, text)
+            _print_view(context, engine, schema, view, attached)
+    return code
 
 
 def _attached(url: str, secret: str | None) -> str:

@@ -116,6 +116,20 @@ def _refuse_other_views(name: str, datasets: Iterable[QueryInput], where: str, r
                 )
 
 
+def views_read(task: DerivedTask) -> dict[str, tuple[str, str]]:
+    """Schema and view of the views of queries that a view of a task may read, by what SQL may say.
+
+    They are those of the transforms in `from`; names are in lower case.
+    """
+    return {
+        name.lower(): (read.schema_, f"{read.prefix}{view}")
+        for read in task.reads
+        if isinstance(read, DerivedTask)
+        for view in read.query_views
+        for name in (read.view_of(view), f"{read.prefix}{view}")
+    }
+
+
 def query_errors(project: LoadedProject) -> list[ConfigError]:
     """What is wrong with the queries of all transforms as far as files tell, one for each place."""
     errors: dict[str, ConfigError] = {}
@@ -131,14 +145,8 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
         resolved(read, dataset) for read in task.reads for dataset in read.datasets
     ]
     declared += [dataset for read in task.registered for dataset in read.datasets()]
-    views = {
-        name.lower()
-        for read in task.reads
-        if isinstance(read, DerivedTask)
-        for view in read.query_views
-        for name in (read.view_of(view), f"{read.prefix}{view}")
-    }
-    for query in (*task.queries.values(), *task.query_views.values()):
+    views = views_read(task)
+    for name, query in (*task.queries.items(), *task.query_views.items()):
         for number in range(len(query.expect)):
             place = project.where(task.name, *query.path_of_expectation(number))
             yield from _expectation_errors(
@@ -150,9 +158,9 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
             continue
         place = project.where(task.name, *query.path)
         if query.flow:
-            for name, path in (tables_read(query.flow) or {}).items():
+            for read, path in (tables_read(query.flow) or {}).items():
                 place = project.where(task.name, *query.path, *path)
-                yield from _unknown_table(name, declared, place, finds_more=finds_more)
+                yield from _unknown_table(read, declared, place, finds_more=finds_more)
             continue
         try:
             parsed = parsed_query(query.text, place if query.file is None else query.file)
@@ -162,7 +170,9 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
         for table in parsed.tables:
             where = place if query.file is None else f"{query.file}:{table.line}:{table.column}"
             if table.name.lower() in views:
-                yield _as_config(_is_view(table.name, where))
+                # A table needs to know which of its rows change.
+                if name not in task.query_views:
+                    yield _as_config(_is_view(table.name, where))
                 continue
             try:
                 dataset_named(table.name, declared, where=where, may_grow=finds_more)
@@ -172,7 +182,7 @@ def _errors(project: LoadedProject, task: DerivedTask) -> Iterator[ConfigError]:
 
 def _is_view(name: str, where: str) -> OperationError:
     return QUERY_INPUT_UNKNOWN(
-        f"the query reads {shown(name)}, a view, which no query reads",
+        f"the query reads {shown(name)}, a view, which only views read",
         where=where,
         fix="write its query as a `WITH`, or let it `materialize: table`",
     )

@@ -6,7 +6,7 @@ the query from a parse tree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -69,13 +69,7 @@ class ParsedQuery:
 
         Of the relations at the places of `narrowed`, only some rows are read.
         """
-        edits = [(start, end, "") for start, end in self.qualifiers]
-        places = {(one.start, one.end) for one in narrowed}
-        for table in self.tables:
-            named = "" if table.alias is None else f" AS {quote(table.alias)}"
-            if (table.start, table.end) in places:
-                named = ""
-            edits.append((table.start, table.end, f"{relations[table.name]}{named}"))
+        edits = self._edits(relations, {(one.start, one.end) for one in narrowed})
         for one in narrowed:
             named = "" if one.alias is None else f" AS {quote(one.alias)}"
             rows = f" v LEFT SEMI JOIN {one.keys} k ON {one.condition}){named}"
@@ -84,6 +78,32 @@ class ParsedQuery:
         for start, end, new in sorted(edits, reverse=True):
             text = text[:start] + new + text[end:]
         return text
+
+    def place(self, relations: Mapping[str, str], start: int) -> tuple[int, int]:
+        """Line and column here of a place in the text that `over` makes, both from 1."""
+        shift = 0
+        for begin, end, new in sorted(self._edits(relations, set())):
+            if begin + shift > start:
+                break
+            # What stands in a new name stands at its beginning here.
+            if begin + shift + len(new) > start:
+                start = begin + shift
+                break
+            shift += len(new) - (end - begin)
+        before = self.text[: start - shift]
+        return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+    def _edits(
+        self, relations: Mapping[str, str], unnamed: Collection[tuple[int, int]]
+    ) -> list[tuple[int, int, str]]:
+        """What is replaced: start, end and the new text; tables at `unnamed` get no alias."""
+        edits = [(start, end, "") for start, end in self.qualifiers]
+        for table in self.tables:
+            named = "" if table.alias is None else f" AS {quote(table.alias)}"
+            if (table.start, table.end) in unnamed:
+                named = ""
+            edits.append((table.start, table.end, f"{relations[table.name]}{named}"))
+        return edits
 
 
 def parsed_query(text: str, where: str) -> ParsedQuery:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polynya import __version__
 from polynya.engine import session
@@ -34,6 +35,9 @@ from polynya.observe.events import EventSink, discard
 from polynya.store.clock import SystemClock
 from polynya.store.places import store_at
 
+if TYPE_CHECKING:
+    from polynya.query.glue import GluePublisher
+
 
 def start_engine(
     project: LoadedProject,
@@ -56,6 +60,7 @@ def start_engine(
     refuse_moved_tables(target, project.internal_schemas)
     _refuse_unconditional(project)
     spark = session.start_spark(project, long_lived=long_lived)
+    glue = _glue_publisher(target)
     landed_readers = LandedReaders(copy_state_reader(spark))
     # A file that cannot be read may hold an unknown table.
     landed_readers.know(None if project.errors else project.works)
@@ -73,7 +78,8 @@ def start_engine(
         ),
         begun=Begun(cache_root() / "begun", str(target.landing)),
         hooks=EngineHooks(
-            publish_views=_glue_views(target),
+            publish_views=None if glue is None else glue.publish,
+            publish_query_view=None if glue is None else glue.publish_view,
             other_dialects=other_dialects() if holds_views(target) else None,
             cause_of=lambda failure: cause_of(failure, target, CATALOG),
             is_alive=lambda: is_alive(spark),
@@ -124,11 +130,11 @@ def _refuse_unconditional(project: LoadedProject) -> None:
         write_atomically(proven, target.rest.text)
 
 
-def _glue_views(target: ResolvedTarget) -> Callable[[ResolvedDataset, Shape], list[str]] | None:
+def _glue_publisher(target: ResolvedTarget) -> GluePublisher | None:
     """Publishes the views that Athena and Trino read; None where the catalog is not Glue."""
     if not target.on_glue:
         return None
     # Start-up time: the AWS SDK.
     from polynya.query.glue import GluePublisher
 
-    return GluePublisher(target).publish
+    return GluePublisher(target)

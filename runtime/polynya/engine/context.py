@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from polynya.engine.backlog import Backlog, LandedReaders
 from polynya.engine.listing import TaskListings
@@ -44,6 +44,9 @@ QUIET_SECONDS = 60.0
 RELOAD_QUIET_SECONDS = 900.0
 #: Not a FencedError: the process waits, and does not end.
 _TABLE_IN_USE: Final = TABLE_TAKEN_OVER.raising(ConflictError)
+
+if TYPE_CHECKING:
+    from polynya.query.dialects import EngineView
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class EngineHooks:
     #: Makes the views of a dataset for other engines and returns the names of those that changed;
     #: None where there are no other engines.
     publish_views: Callable[[ResolvedDataset, Shape], list[str]] | None = None
+    #: Makes the view of a query for other engines, in a schema, and tells whether it changed.
+    publish_query_view: Callable[[EngineView, str], bool] | None = None
     #: Writes the views of the catalog for engines beside Spark; None where it holds no views.
     other_dialects: OtherDialects | None = None
     #: Receives columns that settings name and no record has. None: such a column stops its dataset.

@@ -15,7 +15,7 @@ from pyiceberg.io import load_file_io
 
 from polynya.derived.inputs import QueryInput
 from polynya.engine.inventory import inventory, tables_of
-from polynya.engine.query_views import InputMissingError, view_sql
+from polynya.engine.query_views import InputMissingError, ViewQuery, view_query
 from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
 from polynya.lake.read.inspect import shape
 from polynya.lake.read.registered_folders import folder_of
@@ -62,30 +62,25 @@ class QueryView:
     text: str
     views: ProjectViews
 
+    def newest(self) -> QueryView:
+        """The same view over the newest commits."""
+        return replace(self, views=ProjectViews(self.views.project))
+
     @classmethod
     def of(cls, views: ProjectViews, task: DerivedTask, view: str) -> QueryView:
         """The view as the catalog has it. Raises NotEmbeddedError where only Spark can answer."""
         name = task.view_of(view)
-        entries = [entry for read in task.reads for entry in tables_of(read, views.tables)]
-        datasets: list[QueryInput] = [one.dataset for one in entries if not one.is_ledger]
-        datasets += [one for other in task.registered for one in other.datasets()]
-
-        def columns(place: str) -> Mapping[str, str] | None:
-            found = views.find(place).columns
-            return None if found is None else {one: str(kind) for one, kind in found.items()}
-
         try:
-            published = view_sql(task, view, datasets, columns, catalog=CATALOG)
-            text = view_sql(task, view, datasets, columns, catalog=None)
+            query = query_of_view(views, task, view)
         except InputMissingError as error:
             raise NotEmbeddedError(f"the view {error}, which is not there yet") from error
-        views.check_query(name, published)
-        return cls(name, text, views)
+        views.check_query(name, query.sql(CATALOG))
+        return cls(name, query.sql(None), views)
 
     @property
     def columns(self) -> Mapping[str, DataType]:
         """See `EmbeddedView`."""
-        return columns_here(self.text, self.views.find)
+        return columns_here(self.text, self.views.any)
 
     @property
     def keys(self) -> Sequence[str]:
@@ -94,8 +89,21 @@ class QueryView:
 
     def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
         """See `EmbeddedView`."""
-        schema, batches = answer_here(self.text, self.views.find, limit=None, limits=limits)
+        schema, batches = answer_here(self.text, self.views.any, limit=None, limits=limits)
         return pa.Table.from_batches(batches, schema=schema).select(list(columns))
+
+
+def query_of_view(views: ProjectViews, task: DerivedTask, view: str) -> ViewQuery:
+    """The query of a view over the views that it reads. Raises as `view_query` and `any`."""
+    entries = [entry for read in task.reads for entry in tables_of(read, views.tables)]
+    datasets: list[QueryInput] = [one.dataset for one in entries if not one.is_ledger]
+    datasets += [one for other in task.registered for one in other.datasets()]
+
+    def columns(place: str) -> Mapping[str, str] | None:
+        found = views.any(place).columns
+        return None if found is None else {one: str(kind) for one, kind in found.items()}
+
+    return view_query(task, view, datasets, columns)
 
 
 def registered_view(
@@ -121,18 +129,18 @@ class ProjectViews:
     """The views of a project; each table is loaded once, so that all its views show one commit."""
 
     def __init__(self, project: LoadedProject) -> None:
-        self._project = project
+        self.project = project
         self._known: list[Live] = []
 
     @cached_property
     def _entries(self) -> list[CatalogEntry]:
-        schemas = {task.schema_ for task in self._project.tasks}
-        return entries_of(self._project.target, CATALOG, schemas)
+        schemas = {task.schema_ for task in self.project.tasks}
+        return entries_of(self.project.target, CATALOG, schemas)
 
     @cached_property
     def tables(self) -> Tables:
         """What finds the tables, all as of the same moment. Raises NotEmbeddedError."""
-        target = self._project.target
+        target = self.project.target
         if target.catalog_properties:
             # Such properties may change anything.
             raise NotEmbeddedError("the catalog of the target has properties of its own")
@@ -143,6 +151,10 @@ class ProjectViews:
         except OperationError as error:
             # There is no table at all.
             raise NotEmbeddedError(error.message) from error
+
+    def any(self, name: str) -> EmbeddedView:
+        """The view or the registered table of this name. Raises as `embedded_view`."""
+        return embedded_view(self.project, self, name)
 
     def find(self, name: str) -> Live:
         """The view of this name (`schema.view`); its case matters only if several match.
@@ -167,7 +179,7 @@ class ProjectViews:
         return alike[0] if len(alike) == 1 else name
 
     def _load(self, name: str, wanted: Callable[[ResolvedDataset], bool]) -> Live:
-        for entry in inventory(self._project, self.tables, wanted):
+        for entry in inventory(self.project, self.tables, wanted):
             if entry.table is not None and not entry.is_ledger:
                 return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
         raise NotEmbeddedError(f"{name} is not a view of the project")
@@ -178,7 +190,7 @@ class ProjectViews:
         Settings have changed since then, or a run was killed. Where the catalog holds no views,
         they are made for each session, from the same states.
         """
-        if not holds_views(self._project.target):
+        if not holds_views(self.project.target):
             return
         relations = live.dataset.relations
         name = f"{relations.schema}.{view}"
@@ -198,10 +210,12 @@ class ProjectViews:
 
         Where it holds no views, Spark makes them from the same texts.
         """
-        if not holds_views(self._project.target):
+        if not holds_views(self.project.target):
             return
         made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
-        definition = self._definition(name, made[name]) if name in made else None
+        if name not in made:
+            raise NotEmbeddedError(f"the view {name}, which is not there yet")
+        definition = self._definition(name, made[name])
         if definition is None or definition[1] != text:
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
@@ -221,7 +235,7 @@ class ProjectViews:
         return str(definition), str(sql)
 
     def _metadata(self, name: str, metadata: str) -> Any:
-        target = self._project.target
+        target = self.project.target
         if target.rest is not None:
             # Start-up time: PyIceberg's client, which no other catalog needs.
             from polynya.lake.warehouse.rest_catalog import view_metadata

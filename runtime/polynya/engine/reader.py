@@ -28,9 +28,12 @@ from pyiceberg.expressions import (
 from pyiceberg.expressions.parser import parse
 from pyiceberg.table import StaticTable, Table
 from pyparsing import ParseException
+from typing_extensions import override
 
 from polynya.engine.inventory import inventory
-from polynya.engine.project_views import ProjectViews
+from polynya.engine.project_views import ProjectViews, QueryView
+from polynya.engine.translated_views import query_views_of
+from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.inspect import shape, states
 from polynya.lake.spark.catalog import CATALOG
@@ -43,6 +46,7 @@ from polynya.model.error_catalogue.operation import READ_NEEDS_SPARK, READ_REFUS
 from polynya.model.errors import ConfigError
 from polynya.model.headers import Partition
 from polynya.model.loader import LoadedProject, load_project
+from polynya.query.embedded import STATEMENT_LIMITS
 from polynya.query.live_rows import Live, LiveRows
 from polynya.query.stored_rows import StoredRows, columns_of_condition
 from polynya.query.translate import NotEmbeddedError
@@ -152,6 +156,9 @@ class LakeTable:
         as_of: AsOf | None = None,
     ) -> LiveRead:
         """One row for each record: columns as the view `schema.name` has them."""
+        view = self._query_view()
+        if view is not None:
+            return self._of_query(view, columns, where, limit, as_of)
         if isinstance(as_of, datetime):
             return self._at(as_of, columns, where, limit)
         return self._read("current", columns, where, limit, as_of)
@@ -180,6 +187,39 @@ class LakeTable:
 
     def __repr__(self) -> str:
         return f"<polynya.LakeTable {self.name}>"
+
+    def _query_view(self) -> QueryView | None:
+        """The view of a query that has the name."""
+        wanted = self.name.casefold()
+        for task, view in query_views_of(self._project):
+            if task.view_of(view).casefold() == wanted:
+                refuse_unusable(self._project.target, CATALOG)
+                with _spark_may(self.name):
+                    return QueryView.of(ProjectViews(self._project), task, view)
+        return None
+
+    def _of_query(
+        self,
+        view: QueryView,
+        columns: Sequence[str] | None,
+        where: Condition | None,
+        limit: int | None,
+        as_of: AsOf | None,
+    ) -> LiveRead:
+        if where is not None or as_of is not None:
+            raise READ_REFUSED(
+                where=self.name,
+                reason="the view of a query has no `where` and no `as_of`",
+                fix="filter the rows, or use `materialize: table`",
+            )
+        with _spark_may(self.name):
+            known = list(view.columns)
+        for name in columns or ():
+            if name not in known:
+                raise READ_REFUSED(
+                    where=self.name, reason=f"it has no column `{name}`", fix=suggest(name, known)
+                )
+        return QueryRead(self._project, view, known if columns is None else columns, limit)
 
     def _at(
         self,
@@ -403,6 +443,38 @@ class LiveRead:
                     yield rows
                 if left == 0:
                     return
+
+
+class QueryRead(LiveRead):
+    """Rows of the view of a query, which is answered again by each call, from newest commits."""
+
+    def __init__(
+        self, project: LoadedProject, view: QueryView, columns: Sequence[str], limit: int | None
+    ) -> None:
+        self._project, self._view, self._limit = project, view, limit
+        with _spark_may(view.name):
+            kinds = view.columns
+        self.schema = pa.schema([pa.field(name, arrow_type(kinds[name])) for name in columns])
+
+    @property
+    @override
+    def watermark(self) -> Watermark:
+        """Refused: the view reads a commit of each of its inputs. Raises ConfigError."""
+        raise READ_REFUSED(
+            where=self._view.name,
+            reason="the view of a query has no watermark",
+            fix="ask those of its inputs",
+        )
+
+    @override
+    def __repr__(self) -> str:
+        return f"<polynya.LiveRead {self._view.name}: {', '.join(self.schema.names)}>"
+
+    @override
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with _spark_may(self._view.name), reading(self._project):
+            rows = self._view.newest().rows(columns, STATEMENT_LIMITS)
+        yield from rows.slice(0, self._limit).to_batches()
 
 
 @contextmanager

@@ -27,7 +27,8 @@ from pyiceberg.io import load_file_io
 
 from polynya.engine.errors import as_polynya
 from polynya.engine.inventory import inventory
-from polynya.engine.project_views import ProjectViews
+from polynya.engine.project_views import ProjectViews, query_of_view
+from polynya.engine.translated_views import query_views_of, texts_of
 from polynya.lake.fold.live_views import definitions
 from polynya.lake.read.inspect import shape
 from polynya.lake.spark.catalog import CATALOG, holds_views, python_catalog
@@ -173,7 +174,7 @@ class ServedCatalog:
         stored = place.metadata or self._read(location, "view-uuid")
         try:
             live = self._live(namespace, name)
-            texts = None if live is None else self._texts(live)
+            texts = self._query_texts(namespace, name) if live is None else self._texts(live)
         except Exception as error:  # noqa: BLE001 - of its own table, or of that of another task
             log.warning("%s is served as it is stored: %s", _about(namespace, name), error)
             texts = None
@@ -264,8 +265,17 @@ class ServedCatalog:
             table = (table[0].lower(), table[1].lower())
         spark = definitions(live.dataset, live.shape, quote_path(*table))[live.view]
         others = representations(live.dataset, live.shape, for_trino=CATALOG)[live.view]
-        texts = {Dialect.SPARK: spark, **others}
-        return [{"type": "sql", "sql": sql, "dialect": dialect} for dialect, sql in texts.items()]
+        return _representations({Dialect.SPARK: spark, **others})
+
+    def _query_texts(self, namespace: Namespace, name: str) -> list[dict[str, str]] | None:
+        """A view of a query for each engine; None for a view of somebody else."""
+        full, views = f"{'.'.join(namespace)}.{name}", ProjectViews(self._project)
+        for task, view in query_views_of(self._project):
+            if task.view_of(view) == full:
+                query = query_of_view(views, task, view)
+                others = texts_of(query, lambda one: views.any(one).columns, for_trino=CATALOG)
+                return _representations({Dialect.SPARK: query.sql(None), **others})
+        return None
 
     # Catalogs that are asked name by name
 
@@ -403,6 +413,10 @@ def _with_referred_snapshots(raw: bytes) -> bytes:
 def _views(live: Live) -> list[str]:
     """Names of the views of a dataset; none before it has columns."""
     return list(definitions(live.dataset, live.shape, "t")) if live.shape.data else []
+
+
+def _representations(texts: Mapping[Dialect, str]) -> list[dict[str, str]]:
+    return [{"type": "sql", "sql": sql, "dialect": dialect} for dialect, sql in texts.items()]
 
 
 def _with_representations(

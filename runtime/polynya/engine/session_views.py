@@ -30,7 +30,13 @@ def make_views(spark: SparkSession, project: LoadedProject, statements: str) -> 
     """Make the views that the statements may name, from the states of their tables."""
     text, everything = statements.lower(), _lists(statements)
     _make_live_views(spark, project, statements)
-    for task in (one for one in project.tasks if isinstance(one, DerivedTask)):
+    # A view may read those of the tasks below.
+    derived = [task for task in project.tasks if isinstance(task, DerivedTask)]
+    for task in sorted(derived, key=lambda one: one.depth, reverse=True):
+        for name, query in task.query_views.items():
+            if everything or name.lower() in text:
+                text += f"\n{query.text.lower()}"
+    for task in sorted(derived, key=lambda one: one.depth):
         for name, query in task.query_views.items():
             if everything or name.lower() in text:
                 # The views of its inputs first; a flow need not name them.

@@ -81,15 +81,40 @@ def source_tables(
             read = {"plugin": "polynya", "dataset": relations.current, "view": kind}
             document["config"] = {"meta": read}
         document |= _freshness(columns, staleness)
-        described, left_out = [], []
-        for name, datatype in columns.items():
-            text_of_type = type_of(datatype, engine)
-            if _TEMPLATE.search(f"{name} {text_of_type}"):
-                left_out.append(f"the column {shown(name)} of {view}: dbt takes it for a template")
-            else:
-                tested = shape.keys if has_one_row else ()
-                described.append(_column(name, text_of_type, shape.keys, tested))
-        yield DbtView(document | {"columns": described}, tuple(left_out))
+        tested = shape.keys if has_one_row else ()
+        described, left_out = _described(view, columns, engine, shape.keys, tested)
+        yield DbtView(document | {"columns": described}, left_out)
+
+
+def query_table(name: str, columns: Mapping[str, DataType], engine: Dialect) -> DbtView:
+    """The view `schema.view` of a query, with its columns; nothing tells its rows apart."""
+    _, _, view = name.partition(".")
+    if reason := _unusable(view, engine):
+        return DbtView({}, (f"the view {shown(view)}: {reason}",))
+    document: dict[str, Any] = {"name": view, "description": "Live: the rows of a query."}
+    if engine is Dialect.DUCKDB:
+        read = {"plugin": "polynya", "dataset": name, "view": "current"}
+        document["config"] = {"meta": read}
+    described, left_out = _described(view, columns, engine, (), ())
+    return DbtView(document | {"columns": described}, left_out)
+
+
+def _described(
+    view: str,
+    columns: Mapping[str, DataType],
+    engine: Dialect,
+    keys: tuple[str, ...],
+    tested: tuple[str, ...],
+) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """The columns of a view, and what is left out of them."""
+    described, left_out = [], []
+    for name, datatype in columns.items():
+        text_of_type = type_of(datatype, engine)
+        if _TEMPLATE.search(f"{name} {text_of_type}"):
+            left_out.append(f"the column {shown(name)} of {view}: dbt takes it for a template")
+        else:
+            described.append(_column(name, text_of_type, keys, tested))
+    return described, tuple(left_out)
 
 
 def source_of(schema: str, project: str, tables: list[dict[str, Any]]) -> dict[str, Any]:

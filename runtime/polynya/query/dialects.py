@@ -1,9 +1,9 @@
 """The views of a dataset in the SQL of each engine, made from their one text in Spark's SQL.
 
-Nothing but that text is translated, never one of a user's. sqlglot translates most of it and raises
-where it knows of no translation; what it would translate to something else has a line of its own in
-`query/views.py` (Trino, Athena, DuckDB) or `query/warehouses.py` (Snowflake, Redshift). Databricks
-reads Spark's text.
+sqlglot translates most of it and raises where it knows of no translation; what it would translate
+to something else has a line of its own in `query/views.py` (Trino, Athena, DuckDB) or
+`query/warehouses.py` (Snowflake, Redshift). Databricks reads Spark's text. A user's query has a
+stricter translation (`query/query_views.py`).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def views_in(
 
 
 #: The dialects that readers of Iceberg views look for, beside Spark's.
-_READERS: Final = (Dialect.TRINO, Dialect.DUCKDB)
+READERS: Final = (Dialect.TRINO, Dialect.DUCKDB)
 
 
 def representations(
@@ -115,7 +115,7 @@ def representations(
     schema, name = dataset.relations.internal_schema, dataset.relations.internal_table
     names = definitions(dataset, shape, "")
     texts: dict[str, dict[Dialect, str]] = {view: {} for view in names}
-    for dialect in _READERS:
+    for dialect in READERS:
         catalog = for_trino if dialect is Dialect.TRINO else None
         path = filter(None, (catalog, dialect.fold(schema), dialect.fold(name)))
         table = dialect.quote(*path)

@@ -17,10 +17,10 @@ import pyarrow as pa
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.types import DataType
 from polynya.query.database import EmbeddedDatabase
-from polynya.query.expressions import Relation, RelationColumn, quoted
 from polynya.query.selects import Query, translate
 from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError, parsed
+from polynya.query.values import Relation, RelationColumn, quoted
 
 #: What the tables of one statement may take: Spark reads more than that sooner, or in parts.
 STATEMENT_LIMITS: Final = RowLimits(

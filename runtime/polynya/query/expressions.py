@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from sqlglot import exp
+from typing_extensions import override
 
 from polynya.model.types import (
     BIGINT,
-    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -28,294 +26,24 @@ from polynya.model.types import (
     DataType,
     Decimal,
 )
-from polynya.query.translate import NotEmbeddedError, kind, only
-
-#: Integers that Spark and DuckDB compute with alike, but for an overflow, which is an error here.
-INTEGERS: Final = frozenset({INT, BIGINT})
-_ORDERED: Final = frozenset({INT, BIGINT, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ})
-_KEYS: Final = _ORDERED | {BOOLEAN, BINARY}
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A literal of the statement: its text without quotes, with its sign."""
-
-    text: str
-    is_string: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedValue:
-    """An expression in DuckDB's SQL.
-
-    `type` is None for what has none by itself: NULL, and a number with a point. `name` is what
-    Spark calls the expression where nobody gives it a name; None where we do not know.
-    """
-
-    sql: str
-    type: DataType | None
-    name: str | None = None
-    constant: Constant | None = None
-
-    @property
-    def known(self) -> DataType:
-        """Its type. Raises NotEmbeddedError where it has none."""
-        if self.type is None:
-            raise NotEmbeddedError("a literal whose type depends on what is around it")
-        return self.type
-
-
-@dataclass(frozen=True, slots=True)
-class RelationColumn:
-    """A column of a relation; `sql` is how the relation itself calls it."""
-
-    name: str
-    type: DataType
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """Something to select from: DuckDB's SQL, which stands behind FROM, and its columns."""
-
-    sql: str
-    columns: tuple[RelationColumn, ...]
-    use: Callable[[str], None] = field(default=lambda _: None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class AliasedRelation:
-    """A relation under the name that a statement gives it, and under ours."""
-
-    name: str
-    alias: str
-    relation: Relation
-
-    def columns(self) -> list[EmbeddedValue]:
-        """All of its columns, as `*` shows them."""
-        return [self.column(column) for column in self.relation.columns]
-
-    def column(self, column: RelationColumn) -> EmbeddedValue:
-        """One of its columns."""
-        self.relation.use(column.name)
-        return EmbeddedValue(f"{self.alias}.{column.sql}", column.type, column.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What names may mean in one SELECT."""
-
-    sources: tuple[AliasedRelation, ...]
-
-    def resolve(self, column: exp.Column) -> EmbeddedValue:
-        """The column that is meant, with its name as it was written, which is Spark's for it."""
-        parts = [part.name for part in column.parts]
-        if len(parts) > 2 or not all(isinstance(part, exp.Identifier) for part in column.parts):
-            raise NotEmbeddedError(f"the name {column.sql(dialect='spark')}")
-        sources = [
-            source for source in self.sources if len(parts) == 1 or same(source.name, parts[0])
-        ]
-        matches = [
-            (source, column)
-            for source in sources
-            for column in source.relation.columns
-            if same(column.name, parts[-1])
-        ]
-        if len(matches) != 1:
-            many = "more than one column" if matches else "no column"
-            raise NotEmbeddedError(f"{many} of the name {column.sql(dialect='spark')}")
-        value = matches[0][0].column(matches[0][1])
-        return EmbeddedValue(value.sql, value.type, parts[-1])
-
-
-def same(left: str, right: str) -> bool:
-    """Whether two names are one for Spark; of others than ASCII only what is surely the same."""
-    return left == right or (left.isascii() and right.isascii() and left.lower() == right.lower())
-
-
-def distinct_names(names: Sequence[str]) -> bool:
-    """Whether no two names may be one, for Spark or for DuckDB."""
-    return len({name.casefold() for name in names}) == len(names)
-
-
-def is_ordered(datatype: DataType) -> bool:
-    """Whether both engines have one and the same smallest and largest of such values."""
-    return datatype in _ORDERED or isinstance(datatype, Decimal)
-
-
-def is_key(datatype: DataType) -> bool:
-    """Whether both engines see the same ones of such values as equal."""
-    return datatype in _KEYS or isinstance(datatype, Decimal)
-
-
-def quoted(name: str) -> str:
-    """An identifier in DuckDB's SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def text_literal(text: str) -> str:
-    """A text in DuckDB's SQL, which knows no escapes but that of the quote."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-_INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
-_POINTED: Final = re.compile(r"-?[0-9]{1,18}\.[0-9]{1,18}")
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIME: Final = re.compile(_DATE.pattern + r"[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z?)")
-#: Integers that a double holds exactly.
-_EXACT: Final = 2**53
-
-
-def number(text: str) -> EmbeddedValue:
-    """A number as Spark reads it: int, bigint, or decimal, which takes the type of its company."""
-    constant = Constant(text, is_string=False)
-    if _INTEGER.fullmatch(text):
-        for kind, bits, name in ((INT, 31, "INTEGER"), (BIGINT, 63, "BIGINT")):
-            if -(2**bits) < int(text) < 2**bits:
-                return EmbeddedValue(f"CAST({text} AS {name})", kind, text, constant)
-    elif _POINTED.fullmatch(text):
-        return EmbeddedValue("", None, None, constant)
-    raise NotEmbeddedError(f"the number {text[:40]}")
-
-
-def string(text: str) -> EmbeddedValue:
-    """A text."""
-    return EmbeddedValue(text_literal(text), STRING, None, Constant(text, is_string=True))
-
-
-def as_type(constant: Constant, datatype: DataType) -> str:
-    """SQL of a literal as a value of a type, for comparisons with such values.
-
-    Raises:
-        NotEmbeddedError: the comparison would be made in another type.
-    """
-    if not constant.is_string:
-        return _number_as(constant.text, datatype)
-    if datatype == STRING:
-        return text_literal(constant.text)
-    return moment(constant.text, datatype)
-
-
-def moment(text: str, datatype: DataType) -> str:
-    """SQL of a date or a time that is written out in full; a time without a zone is one of UTC."""
-    try:
-        if datatype == DATE and _DATE.fullmatch(text):
-            return f"DATE {text_literal(date.fromisoformat(text).isoformat())}"
-        match = _TIME.fullmatch(text)
-        if match and (datatype == TIMESTAMP or (datatype == TIMESTAMP_NTZ and not match[2])):
-            time = datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=UTC)
-            shown = time.strftime("%Y-%m-%d %H:%M:%S.%f").rjust(26, "0")
-            if datatype == TIMESTAMP:
-                return f"TIMESTAMPTZ {text_literal(shown + '+00')}"
-            return f"TIMESTAMP {text_literal(shown)}"
-    except ValueError as error:
-        raise NotEmbeddedError(f"the text {text!r} as {datatype}") from error
-    raise NotEmbeddedError(f"a text in the place of a value of type {datatype}")
-
-
-def _number_as(text: str, datatype: DataType) -> str:
-    is_whole = _INTEGER.fullmatch(text) is not None
-    if datatype in INTEGERS and is_whole:
-        return number(text).sql
-    if isinstance(datatype, Decimal):
-        whole, _, rest = text.lstrip("-").partition(".")
-        whole, rest = whole.lstrip("0"), rest.rstrip("0")
-        if len(rest) <= datatype.scale and len(whole) <= datatype.precision - datatype.scale:
-            return f"CAST('{text}' AS DECIMAL({datatype.precision}, {datatype.scale}))"
-    if datatype == DOUBLE and (not is_whole or abs(int(text)) <= _EXACT):
-        return f"CAST('{text}' AS DOUBLE)"
-    raise NotEmbeddedError(f"the number {text} in the place of a value of type {datatype}")
-
-
-def call(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue:
-    """A call of a function.
-
-    Raises:
-        NotEmbeddedError: the function is not on the list, or not with such arguments.
-    """
-    made = _CALLS.get(name)
-    value = None if made is None else made(name, arguments)
-    if value is None:
-        types = ", ".join(str(argument.type or "?") for argument in arguments)
-        raise NotEmbeddedError(f"the function {name}({types})")
-    return value
-
-
-def _first_known(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
-    types = {argument.type for argument in arguments}
-    if len(types) != 1 or None in types or (name != "coalesce" and len(arguments) != 2):
-        return None
-    return EmbeddedValue(f"coalesce({_listed(arguments)})", arguments[0].type)
-
-
-def _null_where_equal(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
-    del name
-    if len(arguments) != 2 or arguments[0].type != arguments[1].type:
-        return None
-    if arguments[0].type is None or not is_key(arguments[0].type):
-        return None
-    return EmbeddedValue(f"nullif({_listed(arguments)})", arguments[0].type)
-
-
-def _concat(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
-    del name
-    if not arguments or {argument.type for argument in arguments} != {STRING}:
-        return None
-    # DuckDB's own `concat` leaves NULLs out.
-    return EmbeddedValue(f"({' || '.join(argument.sql for argument in arguments)})", STRING)
-
-
-def _length(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
-    del name
-    if [argument.type for argument in arguments] != [STRING]:
-        return None
-    return EmbeddedValue(f"CAST(length({arguments[0].sql}) AS INTEGER)", INT)
-
-
-def _letters(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
-    """Java and DuckDB have the letters of ASCII in common; any other one is an error."""
-    if [argument.type for argument in arguments] != [STRING]:
-        return None
-    text, function = arguments[0].sql, {"lcase": "lower", "ucase": "upper"}.get(name, name)
-    only_ascii = f"length({text}) = strlen({text})"
-    return EmbeddedValue(
-        f"(CASE WHEN {text} IS NULL THEN NULL WHEN {only_ascii} THEN {function}({text}) "
-        f"ELSE error('{name} of other letters than those of ASCII') END)",
-        STRING,
-    )
-
-
-def _part_of_day(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
-    if [argument.type for argument in arguments] != [DATE]:
-        return None
-    part = "day" if name == "dayofmonth" else name
-    return EmbeddedValue(f"CAST({part}({arguments[0].sql}) AS INTEGER)", INT)
-
-
-def _day(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue | None:
-    del name
-    if len(arguments) != 1 or arguments[0].type not in {DATE, TIMESTAMP, TIMESTAMP_NTZ}:
-        return None
-    return EmbeddedValue(f"CAST({arguments[0].sql} AS DATE)", DATE)
-
-
-def _listed(arguments: Sequence[EmbeddedValue]) -> str:
-    return ", ".join(argument.sql for argument in arguments)
-
-
-_CALLS: Final[Mapping[str, Callable[[str, Sequence[EmbeddedValue]], EmbeddedValue | None]]] = {
-    "coalesce": _first_known,
-    "ifnull": _first_known,
-    "nvl": _first_known,
-    "nullif": _null_where_equal,
-    "concat": _concat,
-    **dict.fromkeys(("length", "char_length", "character_length"), _length),
-    **dict.fromkeys(("lower", "lcase", "upper", "ucase"), _letters),
-    **dict.fromkeys(("year", "month", "day", "dayofmonth"), _part_of_day),
-    "to_date": _day,
-    "date": _day,
-}
-
+from polynya.query.translate import NotEmbeddedError, kind, only, start_of
+from polynya.query.values import (
+    EXACT,
+    INTEGERS,
+    LARGE_SUMS,
+    MAX_DIGITS,
+    EmbeddedValue,
+    Scope,
+    as_type,
+    call,
+    is_key,
+    is_ordered,
+    moment,
+    named_decimal,
+    number,
+    string,
+    text_literal,
+)
 
 _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -334,7 +62,15 @@ class Expressions:
         self._scope = scope
 
     def value(self, node: exp.Expr) -> EmbeddedValue:
-        """An expression. Raises NotEmbeddedError."""
+        """An expression. Raises NotEmbeddedError, with the place of the innermost part."""
+        try:
+            return self._value(node)
+        except NotEmbeddedError as error:
+            if error.start is None:
+                error.start = start_of(node)
+            raise
+
+    def _value(self, node: exp.Expr) -> EmbeddedValue:
         made = _TRANSLATIONS.get(type(node))
         if made is not None:
             return made(self, node)
@@ -372,7 +108,7 @@ class Expressions:
         inner = self.value(node.this)
         if inner.known not in INTEGERS:
             raise NotEmbeddedError(f"the negative of a value of type {inner.type}")
-        return EmbeddedValue(f"(-{inner.sql})", inner.type)
+        return EmbeddedValue(f"CAST((0 - {inner.sql}) AS {_NAMES[inner.known]})", inner.type)
 
     def _boolean(self, node: exp.Boolean) -> EmbeddedValue:
         return EmbeddedValue("TRUE" if node.this else "FALSE", BOOLEAN)
@@ -418,6 +154,7 @@ class Expressions:
         return EmbeddedValue(f"({low.sql} AND {high.sql})", BOOLEAN)
 
     def _like(self, node: exp.Like) -> EmbeddedValue:
+        self._scope.limits.check_function("LIKE")
         only(node, "this", "expression", "negate")
         value, pattern = self.value(node.this), node.expression
         if value.type != STRING or not isinstance(pattern, exp.Literal) or not pattern.is_string:
@@ -427,9 +164,13 @@ class Expressions:
 
     def _case(self, node: exp.Case) -> EmbeddedValue:
         only(node, "ifs", "default")
-        branches = [(self.condition(branch.this), self.value(branch.args["true"]))
-                    for branch in node.args["ifs"]]  # fmt: skip
-        default = node.args.get("default")
+        given = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
+        return self._branches(given, node.args.get("default"))
+
+    def _branches(
+        self, given: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None
+    ) -> EmbeddedValue:
+        branches = [(self.condition(test), self.value(value)) for test, value in given]
         last = _NULL if default is None else self.value(default)
         result = one_type([*(value for _, value in branches), last])
         cases = " ".join(f"WHEN {when} THEN {value.sql}" for when, value in branches)
@@ -445,8 +186,78 @@ class Expressions:
     def _call(self, node: exp.Anonymous) -> EmbeddedValue:
         if isinstance(node.this, exp.Identifier):
             raise NotEmbeddedError(f"the function {node.name}")
+        name = node.name.lower()
+        self._scope.limits.check_function(name)
+        if name == "if" and len(node.expressions) in {2, 3}:
+            test, *branches = node.expressions
+            return self._branches([(test, branches[0])], (branches[1:] or [None])[0])
         arguments = [self.value(expression) for expression in node.expressions]
-        return call(node.name.lower(), arguments)
+        if name in {"to_date", "date"}:
+            self._check_day(arguments)
+        if name == "nullif" and len(arguments) == 2 and arguments[0].type is not None:
+            self._scope.limits.check_compared(arguments[0].type)
+        return call(name, arguments)
+
+    def _check_day(self, arguments: Sequence[EmbeddedValue]) -> None:
+        if any(argument.type == TIMESTAMP for argument in arguments):
+            self._scope.limits.check_function("day of a time")
+
+    def _windowed(self, node: exp.Window) -> EmbeddedValue:
+        """A function over a partition; all engines have the same frame where none is named."""
+        only(node, "this", "partition_by", "order", "over")
+        call_ = node.this
+        if not isinstance(call_, exp.Anonymous) or isinstance(call_.this, exp.Identifier):
+            raise NotEmbeddedError(f"{kind(call_)} OVER")
+        parts = []
+        keys = [self.value(one) for one in node.args.get("partition_by") or []]
+        for key in keys:
+            if key.constant or not self._scope.is_key(key.known):
+                raise NotEmbeddedError(f"PARTITION BY a value of type {key.type}")
+        if keys:
+            parts.append(f"PARTITION BY {', '.join(key.sql for key in keys)}")
+        order = node.args.get("order")
+        if order is not None:
+            only(order, "this", "expressions")
+            items = [ordered(one, self.value(one.this), self._scope) for one in order.expressions]
+            parts.append(f"ORDER BY {', '.join(items)}")
+        name = call_.name.lower()
+        self._scope.limits.check_function(f"{name} OVER")
+        if order is not None and name in {"count", *_AGGREGATES}:
+            self._scope.limits.check_function("an aggregate over an ordered window")
+        made = self._window_function(name, call_, is_ordered_window=order is not None)
+        sql = f"{made.sql} OVER ({' '.join(parts)})"
+        if made.type in INTEGERS and name not in {"lag", "lead"}:
+            sql = f"CAST({sql} AS {_NAMES[made.known]})"
+        elif isinstance(made.type, Decimal) and name == "sum":
+            sql = f"CAST({sql} AS {named_decimal(made.type)})"
+        return EmbeddedValue(sql, made.type)
+
+    def _window_function(
+        self, name: str, node: exp.Anonymous, *, is_ordered_window: bool
+    ) -> EmbeddedValue:
+        """A function that stands before OVER, without a cast around it."""
+        given = node.expressions
+        if name in {"row_number", "rank", "dense_rank"} and is_ordered_window and not given:
+            return EmbeddedValue(f"{name}()", INT)
+        if name in {"lag", "lead"} and is_ordered_window and len(given) in {1, 2}:
+            value = self.value(given[0])
+            step = given[1].this if len(given) == 2 and isinstance(given[1], exp.Literal) else "1"
+            if value.constant or not str(step).isdigit() or len(str(step)) > 6:
+                raise NotEmbeddedError(f"{name} of something else than a column and a number")
+            value.known  # noqa: B018 - NULL has no type
+            return EmbeddedValue(f"{name}({value.sql}, {int(step)})", value.type)
+        if name == "count" and len(given) == 1 and not isinstance(given[0], exp.Distinct):
+            is_star = isinstance(given[0], exp.Star)
+            inner = None if is_star else self.value(given[0])
+            return EmbeddedValue(f"count({'*' if inner is None else inner.sql})", BIGINT)
+        if name in {"sum", "min", "max"} and len(given) == 1:
+            value = self.value(given[0])
+            if name != "sum" and self._scope.is_ordered(value.known):
+                return EmbeddedValue(f"{name}({value.sql})", value.type)
+            summed = _sum(value) if name == "sum" else None
+            if summed is not None:
+                return EmbeddedValue(f"sum({value.sql})", summed.type)
+        raise NotEmbeddedError(f"{name}() OVER such a window")
 
     def _cast(self, node: exp.Cast | exp.TryCast) -> EmbeddedValue:
         only(node, "this", "to", "safe", "requires_string")
@@ -454,6 +265,13 @@ class Expressions:
         inner = self.value(node.this)
         if target in {DATE, TIMESTAMP, TIMESTAMP_NTZ} and inner.constant and target is not None:
             return EmbeddedValue(moment(inner.constant.text, target), target)
+        wanted = _decimal_named(node.args["to"])
+        if wanted is not None:
+            return EmbeddedValue(
+                f"CAST({as_decimal(inner, wanted)} AS {named_decimal(wanted)})", wanted
+            )
+        if target == DOUBLE and inner.type in INTEGERS:
+            return EmbeddedValue(f"CAST({inner.sql} AS DOUBLE)", DOUBLE)
         if inner.constant is not None and not inner.constant.is_string and target == BIGINT:
             return EmbeddedValue(f"CAST({inner.constant.text} AS BIGINT)", BIGINT)
         pair = (inner.known, target)
@@ -462,6 +280,7 @@ class Expressions:
         if pair in {(INT, STRING), (BIGINT, STRING)}:
             return EmbeddedValue(f"CAST({inner.sql} AS VARCHAR)", STRING)
         if target == DATE:
+            self._check_day([inner])
             return call("to_date", [inner])
         raise NotEmbeddedError(f"a cast of {inner.type} to {node.args['to'].sql(dialect='spark')}")
 
@@ -469,16 +288,110 @@ class Expressions:
         if isinstance(left, _LOOSE) or isinstance(right, _LOOSE):
             raise NotEmbeddedError("a comparison of comparisons without parentheses")
         one, other = self.value(left), self.value(right)
+        for side in (one, other):
+            if side.type is not None and not side.constant:
+                self._scope.limits.check_compared(side.type)
+        if sign == "IS NOT DISTINCT FROM":
+            self._scope.limits.check_function("<=>")
         return EmbeddedValue(f"({compared(one, other, sign)})", BOOLEAN)
 
     def _arithmetic(self, node: exp.Expr) -> EmbeddedValue:
         only(node, "this", "expression")
         left, right = self.value(node.this), self.value(node.expression)
+        sign = _ARITHMETIC[type(node)]
+        if any(isinstance(side.type, Decimal) or side.type is None for side in (left, right)):
+            self._scope.limits.check_function("arithmetic of decimals")
+            return _of_decimals(sign, left, right)
         if not {left.known, right.known} <= INTEGERS:
             raise NotEmbeddedError(f"{kind(node)} of {left.type} and {right.type}")
         result = BIGINT if BIGINT in {left.type, right.type} else INT
-        # An overflow, which wraps around in Spark, is an error here.
-        return EmbeddedValue(f"({left.sql} {_ARITHMETIC[type(node)]} {right.sql})", result)
+        # An overflow, which wraps around in Spark, is an error here. Engines that compute in a
+        # wider type find it by the cast.
+        sql = f"CAST(({left.sql} {sign} {right.sql}) AS {_NAMES[result]})"
+        return EmbeddedValue(sql, result)
+
+    def _divided(self, node: exp.Div) -> EmbeddedValue:
+        only(node, "this", "expression", "typed", "safe")
+        left, right = self.value(node.this), self.value(node.expression)
+        if not {left.known, right.known} <= INTEGERS:
+            raise NotEmbeddedError(f"`/` of {left.type} and {right.type}")
+        # By zero Spark gives NULL.
+        divisor = f"nullif(CAST({right.sql} AS DOUBLE), 0)"
+        return EmbeddedValue(f"(CAST({left.sql} AS DOUBLE) / {divisor})", DOUBLE)
+
+
+def ordered(node: exp.Expr, value: EmbeddedValue, scope: Scope) -> str:
+    """An item of ORDER BY with the value that it orders by.
+
+    Raises NotEmbeddedError where engines differ in the order of such values.
+    """
+    only(node, "this", "desc", "nulls_first")
+    # Of doubles DuckDB puts -0.0 before 0.0, which are one and the same for Spark.
+    if value.constant or (value.type != BOOLEAN and not scope.is_ordered(value.known)):
+        raise NotEmbeddedError(f"ORDER BY a value of type {value.type}")
+    return f"{value.sql} {direction(node)}"
+
+
+def direction(node: exp.Expr) -> str:
+    """In which direction an item of ORDER BY orders, and where NULL stands."""
+    way = "DESC" if node.args.get("desc") else "ASC"
+    return f"{way} NULLS {'FIRST' if node.args.get('nulls_first') else 'LAST'}"
+
+
+_NAMES: Final[Mapping[DataType, str]] = {INT: "INTEGER", BIGINT: "BIGINT"}
+_DECIMAL: Final = re.compile(r"DECIMAL\(([0-9]{1,2})(?:, ?([0-9]{1,2}))?\)")
+_DIGITS: Final[Mapping[DataType, int]] = {INT: 10, BIGINT: 20}
+
+
+def _decimal_named(node: exp.Expr) -> Decimal | None:
+    """The type that a cast names, if it is a decimal one."""
+    match = _DECIMAL.fullmatch(node.sql(dialect="spark").upper())
+    return None if match is None else Decimal(int(match[1]), int(match[2] or 0))
+
+
+def as_decimal(value: EmbeddedValue, wanted: Decimal) -> str:
+    """SQL of a value that a decimal type surely holds as it is.
+
+    Raises:
+        NotEmbeddedError: it might round, or give NULL.
+    """
+    own = _decimal_of(value)
+    if own.scale > wanted.scale or own.precision - own.scale > wanted.precision - wanted.scale:
+        raise NotEmbeddedError(f"a cast of {value.type} to {wanted}, which may round")
+    return f"'{value.constant.text}'" if value.constant else value.sql
+
+
+def _decimal_of(value: EmbeddedValue) -> Decimal:
+    """The decimal type that Spark computes with in the place of a value's own."""
+    if value.constant is not None and not value.constant.is_string:
+        whole, _, rest = value.constant.text.partition(".")
+        if whole.startswith("-"):
+            raise NotEmbeddedError("decimals and a negative literal, whose type Spark knows")
+        digits = len(whole.lstrip("0")) + len(rest)
+        return Decimal(max(digits, len(rest), 1), len(rest))
+    if isinstance(value.type, Decimal):
+        return value.type
+    if value.type is not None and value.type in _DIGITS:
+        return Decimal(_DIGITS[value.type], 0)
+    raise NotEmbeddedError(f"decimals and a value of type {value.type}")
+
+
+def _of_decimals(sign: str, left: EmbeddedValue, right: EmbeddedValue) -> EmbeddedValue:
+    """Arithmetic whose result has all of its digits, in every engine."""
+    one, other = _decimal_of(left), _decimal_of(right)
+    if sign == "*":
+        result = Decimal(one.precision + other.precision + 1, one.scale + other.scale)
+    else:
+        scale = max(one.scale, other.scale)
+        whole = max(one.precision - one.scale, other.precision - other.scale)
+        result = Decimal(whole + scale + 1, scale)
+    if result.precision > MAX_DIGITS:
+        raise NotEmbeddedError(f"{one} {sign} {other}, whose result Spark rounds")
+    sides = [
+        f"CAST({as_decimal(value, kind_)} AS {named_decimal(kind_)})"
+        for value, kind_ in ((left, one), (right, other))
+    ]
+    return EmbeddedValue(f"CAST(({sides[0]} {sign} {sides[1]}) AS {named_decimal(result)})", result)
 
 
 def compared(left: EmbeddedValue, right: EmbeddedValue, sign: str) -> str:
@@ -511,7 +424,7 @@ def _bare(node: exp.Expr) -> exp.Expr:
 
 _CAST_TYPES: Final[Mapping[str, DataType]] = {
     "BIGINT": BIGINT, "STRING": STRING, "DATE": DATE, "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMP_NTZ": TIMESTAMP_NTZ,
+    "TIMESTAMP_NTZ": TIMESTAMP_NTZ, "DOUBLE": DOUBLE,
 }  # fmt: skip
 _TRANSLATIONS: Final[Mapping[type[exp.Expr], Callable[[Expressions, Any], EmbeddedValue]]] = {
     exp.Column: Expressions._column,
@@ -528,16 +441,14 @@ _TRANSLATIONS: Final[Mapping[type[exp.Expr], Callable[[Expressions, Any], Embedd
     exp.Between: Expressions._between,
     exp.Like: Expressions._like,
     exp.Case: Expressions._case,
+    exp.Div: Expressions._divided,
+    exp.Window: Expressions._windowed,
     exp.DPipe: Expressions._concatenated,
     exp.Anonymous: Expressions._call,
     exp.Cast: Expressions._cast,
     # What sqlglot makes of CAST, which gives NULL in Spark where it fails; none of ours fails.
     exp.TryCast: Expressions._cast,
 }
-
-
-_MAX_DIGITS: Final = 38
-#: Up to here a double adds integers exactly, in whatever order.
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -552,17 +463,19 @@ class Grouped(Expressions):
         super().__init__(scope)
         self._rows, self._groups = Expressions(scope), groups
 
-    def value(self, node: exp.Expr) -> EmbeddedValue:
-        """An expression. Raises NotEmbeddedError."""
+    @override
+    def _value(self, node: exp.Expr) -> EmbeddedValue:
         if is_aggregate(node):
             return self._aggregate(node)
+        if isinstance(node, exp.Window):
+            raise NotEmbeddedError("a window over groups")
         if not any(is_aggregate(part) for part in node.walk()):
             row = self._rows.value(node)
             if row.sql in self._groups or not any(node.find_all(exp.Column)):
                 return row
             if isinstance(node, exp.Column):
                 raise NotEmbeddedError(f"the column {node.name}, which is not grouped by")
-        return super().value(node)
+        return super()._value(node)
 
     def _aggregate(self, node: exp.Expr) -> EmbeddedValue:
         only(node, "this", "expressions")
@@ -570,9 +483,12 @@ class Grouped(Expressions):
         if isinstance(node.this, exp.Identifier) or len(arguments) != 1:
             raise NotEmbeddedError(f"{name} of {len(arguments)} arguments")
         argument = arguments[0]
+        self._scope.limits.check_function(name)
         if name == "count":
             return self._count(argument)
         inner = self._rows.value(argument)
+        if name in {"min", "max"}:
+            self._scope.limits.check_compared(inner.known)
         made = _AGGREGATES[name](inner)
         if made is None:
             raise NotEmbeddedError(f"{name} of a value of type {inner.type}")
@@ -589,7 +505,7 @@ class Grouped(Expressions):
             if len(argument.expressions) != 1:
                 raise NotEmbeddedError("count(DISTINCT …) of several expressions")
             inner = self._rows.value(argument.expressions[0])
-            if not is_key(inner.known):
+            if not self._scope.is_key(inner.known):
                 raise NotEmbeddedError(f"DISTINCT over a value of type {inner.type}")
             sql, shown = f"count(DISTINCT {inner.sql})", "count(DISTINCT {})"
         else:
@@ -615,7 +531,7 @@ def _sum(value: EmbeddedValue) -> EmbeddedValue | None:
     if value.known in INTEGERS:
         return EmbeddedValue(f"CAST(sum({value.sql}) AS BIGINT)", BIGINT)
     if isinstance(value.known, Decimal):
-        digits = min(_MAX_DIGITS, value.known.precision + 10)
+        digits = min(MAX_DIGITS, value.known.precision + 10)
         scale = value.known.scale
         return EmbeddedValue(
             f"CAST(sum({value.sql}) AS DECIMAL({digits}, {scale}))", Decimal(digits, scale)
@@ -627,10 +543,10 @@ def _average(value: EmbeddedValue) -> EmbeddedValue | None:
     if value.known not in INTEGERS:
         return None
     # Spark adds doubles, whose sum depends on the order once it is no longer exact.
-    exact = f"coalesce(sum(abs(CAST({value.sql} AS HUGEINT))), 0) < {_EXACT}"
+    exact = f"coalesce(sum(abs(CAST({value.sql} AS HUGEINT))), 0) < {EXACT}"
     average = f"CAST(sum({value.sql}) AS DOUBLE) / count({value.sql})"
     return EmbeddedValue(
-        f"(CASE WHEN {exact} THEN {average} ELSE error('avg of large sums') END)", DOUBLE
+        f"(CASE WHEN {exact} THEN {average} ELSE error('{LARGE_SUMS}') END)", DOUBLE
     )
 
 

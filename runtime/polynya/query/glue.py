@@ -80,15 +80,21 @@ class GluePublisher:
                 (POLYNYA-VIEW-003).
             PolynyaError: what `GlueViews.publish` raises.
         """
-        database = dataset.relations.schema.lower()
-        published = []
-        for view in athena_views(dataset, shape):
-            made = table_input(view, database)
-            if len(made["ViewOriginalText"]) > MAX_TEXT:
-                raise VIEW_TOO_LONG(where=f"{database}.{view.name}", view=f"{database}.{view.name}")
-            if self._glue.publish(database, made):
-                published.append(f"{database}.{view.name}")
-        return published
+        views = athena_views(dataset, shape)
+        schema = dataset.relations.schema
+        changed = [view.name for view in views if self.publish_view(view, schema)]
+        return [f"{schema.lower()}.{name}" for name in changed]
+
+    def publish_view(self, view: EngineView, schema: str) -> bool:
+        """Make a view of a schema where it is not there or has changed; whether it was made.
+
+        Raises as `publish`.
+        """
+        database = schema.lower()
+        made = table_input(view, database)
+        if len(made["ViewOriginalText"]) > MAX_TEXT:
+            raise VIEW_TOO_LONG(where=f"{database}.{view.name}", view=f"{database}.{view.name}")
+        return self._glue.publish(database, made)
 
     def stale(self, dataset: ResolvedDataset, shape: Shape) -> list[str]:
         """The views that are missing, or are not what `publish` would make. Writes nothing."""

@@ -42,7 +42,6 @@ from polynya.model.headers import Partition
 from polynya.model.names import quote_path
 from polynya.model.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
 from polynya.query.database import EmbeddedDatabase, cast_to
-from polynya.query.expressions import distinct_names, is_key, quoted
 from polynya.query.stored_rows import (
     Batches,
     RowLimits,
@@ -52,6 +51,7 @@ from polynya.query.stored_rows import (
     where_holds,
 )
 from polynya.query.translate import NotEmbeddedError
+from polynya.query.values import distinct_names, is_key, quoted
 from polynya.query.views import duckdb_sql, has_same_text, trino_sql
 
 _SCHEMA: Final = "polynya"

@@ -8,20 +8,19 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from polynya.model.types import BOOLEAN
-from polynya.query.expressions import (
+from polynya.query.expressions import Expressions, Grouped, direction, is_aggregate
+from polynya.query.sources import Names, sources
+from polynya.query.translate import NotEmbeddedError, kind, only
+from polynya.query.values import (
     EmbeddedValue,
-    Expressions,
-    Grouped,
+    EngineLimits,
     Relation,
     RelationColumn,
     Scope,
-    is_aggregate,
     is_key,
     is_ordered,
     same,
 )
-from polynya.query.sources import Names, sources
-from polynya.query.translate import NotEmbeddedError, kind, only
 
 _CLAUSES = ("from_", "joins", "where", "group", "having", "order", "limit", "distinct", "with_")
 
@@ -37,14 +36,19 @@ class Query:
     columns: tuple[RelationColumn, ...]
 
 
-def translate(tree: exp.Query, views: Callable[[str], Relation]) -> Query:
+def translate(
+    tree: exp.Query, views: Callable[[str], Relation], limits: EngineLimits | None = None
+) -> Query:
     """A statement in DuckDB's SQL; `views` gives the view of a name.
+
+    `limits` are those of another engine, whose view it becomes: such a view has no LIMIT.
 
     Raises:
         NotEmbeddedError: something of it is not surely the same in DuckDB. `views` may raise it.
     """
     try:
-        return _query(tree, Names(views), top=True)
+        names = Names(views, limits=limits or EngineLimits())
+        return _query(tree, names, top=limits is None)
     except RecursionError as error:
         raise NotEmbeddedError("a statement that is nested too deep") from error
 
@@ -54,7 +58,7 @@ def _query(tree: exp.Expr, names: Names, *, top: bool = False) -> Query:
         raise NotEmbeddedError(kind(tree))
     if tree.args.get("limit") and not top:
         # Which rows these are is for the engine to choose.
-        raise NotEmbeddedError("LIMIT in a subquery")
+        raise NotEmbeddedError("LIMIT in a view or a subquery")
     names = _with(tree, names)
     return _select(tree, names) if isinstance(tree, exp.Select) else _union(tree, names)
 
@@ -96,7 +100,7 @@ def _select(tree: exp.Select, names: Names) -> Query:
     distinct = tree.args.get("distinct")
     if distinct is not None:
         only(distinct)
-        _check_keys(values)
+        _check_keys(values, names)
     where, having = tree.args.get("where"), tree.args.get("having")
     if where is not None:
         text += f" WHERE {Expressions(scope).condition(where.this)}"
@@ -120,7 +124,7 @@ def _union(tree: exp.Union, names: Names) -> Query:
         raise NotEmbeddedError("UNION of different types")
     values = [EmbeddedValue(column.sql, column.type, column.name) for column in parts[0].columns]
     if tree.args.get("distinct"):
-        _check_keys(values)
+        _check_keys(values, names)
     word = "UNION" if tree.args.get("distinct") else "UNION ALL"
     text = f"({parts[0].sql}) {word} ({parts[1].sql})"
     return Query(f"{text}{_ordered(tree, values, None)}{_limited(tree)}", parts[0].columns)
@@ -159,12 +163,15 @@ def _groups(tree: exp.Select, scope: Scope) -> list[str] | None:
     clause, rows = tree.args.get("group"), Expressions(scope)
     if clause is None:
         parts = (part for item in tree.expressions for part in item.walk())
-        return [] if any(is_aggregate(part) for part in parts) else None
+        is_group = any(
+            is_aggregate(part) and not isinstance(part.parent, exp.Window) for part in parts
+        )
+        return [] if is_group else None
     only(clause, "expressions")
     groups = []
     for node in clause.expressions:
         value = rows.value(_group(node, tree, scope))
-        if value.constant or not is_key(value.known):
+        if value.constant or not scope.is_key(value.known):
             raise NotEmbeddedError(f"GROUP BY a value of type {value.type}")
         groups.append(value.sql)
     if not groups:
@@ -228,10 +235,7 @@ def _ordered(tree: exp.Expr, values: Sequence[EmbeddedValue], rows: Expressions 
         # Of doubles DuckDB puts -0.0 before 0.0, which are one and the same for Spark.
         if value.type != BOOLEAN and not is_ordered(value.known):
             raise NotEmbeddedError(f"ORDER BY a value of type {value.type}")
-        way = "DESC" if expression.args.get("desc") else "ASC"
-        items.append(
-            f"{sql} {way} NULLS {'FIRST' if expression.args.get('nulls_first') else 'LAST'}"
-        )
+        items.append(f"{sql} {direction(expression)}")
     return f" ORDER BY {', '.join(items)}"
 
 
@@ -274,8 +278,9 @@ def _limited(tree: exp.Expr) -> str:
     return f" LIMIT {int(number.this)}"
 
 
-def _check_keys(values: Sequence[EmbeddedValue]) -> None:
+def _check_keys(values: Sequence[EmbeddedValue], names: Names) -> None:
     for value in values:
+        names.limits.check_compared(value.known)
         if not is_key(value.known):
             raise NotEmbeddedError(f"DISTINCT over a value of type {value.type}")
 

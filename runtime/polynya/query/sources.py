@@ -9,8 +9,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from polynya.query.expressions import AliasedRelation, Expressions, Relation, Scope, same
+from polynya.query.expressions import Expressions
 from polynya.query.translate import NotEmbeddedError, only
+from polynya.query.values import AliasedRelation, EngineLimits, Relation, Scope, same
 
 _JOINS: Final[Mapping[tuple[str, str], str]] = {
     ("", ""): "JOIN", ("", "INNER"): "JOIN",
@@ -27,6 +28,7 @@ class Names:
     views: Callable[[str], Relation]
     named: Mapping[str, Relation] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
+    limits: EngineLimits = field(default_factory=EngineLimits)
 
     def find(self, table: exp.Table) -> tuple[str, Relation]:
         """The own name of a relation, and the relation."""
@@ -47,10 +49,10 @@ def sources(
     """The FROM clause of a SELECT and what its names mean; `nested` answers a subquery."""
     start = tree.args.get("from_")
     if start is None:
-        return "", Scope(())
+        return "", Scope((), names.limits)
     only(start, "this")
     text, first = _source(start.this, names, nested)
-    scope = Scope((first,))
+    scope = Scope((first,), names.limits)
     for join in [*(start.this.args.get("joins") or []), *(tree.args.get("joins") or [])]:
         only(join, "this", "on", "side", "kind")
         word, condition = _JOINS.get((join.side, join.kind)), join.args.get("on")
@@ -59,7 +61,7 @@ def sources(
         more, source = _source(join.this, names, nested)
         if any(same(source.name, other.name) for other in scope.sources):
             raise NotEmbeddedError(f"two relations of the name {source.name}")
-        scope = Scope((*scope.sources, source))
+        scope = Scope((*scope.sources, source), names.limits)
         text += f" {word} {more} ON {Expressions(scope).condition(condition)}"
     return f" FROM {text}", scope
 

@@ -17,7 +17,18 @@ from polynya.transform.parsing import PlainParser
 
 
 class NotEmbeddedError(Exception):
-    """The embedded engine does not answer a statement; the text is the reason. Spark does."""
+    """The embedded engine does not answer a statement; the text is the reason. Spark does.
+
+    `start` is the place in the text of what it does not answer, where that is known.
+    """
+
+    start: int | None = None
+
+
+def start_of(node: exp.Expr) -> int | None:
+    """Where a node begins in the text; None where the parser did not keep it."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    return min(starts, default=None)
 
 
 def only(node: exp.Expr, *names: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from polynya.engine.context import EngineContext
-from polynya.engine.query_views import InputMissingError, owner_of, publish_view
+from polynya.engine.query_views import InputMissingError, owner_of, publish_view, query_in_session
 from polynya.engine.unit import IDLE, StepResult, TimeSlice
 from polynya.lake.errors import machine_error
 from polynya.lake.read.catalog_views import drop_views, query_views
@@ -16,8 +18,11 @@ from polynya.model.config.settings import Dataset
 from polynya.model.config.task import resolved
 from polynya.model.error_catalogue.derived import QUERY_REFUSED, VIEW_HAS_TABLE
 from polynya.model.errors import PolynyaError
-from polynya.model.names import shown
-from polynya.observe.engine import DerivedTableWaits, ViewsPublished
+from polynya.model.names import Dialect, shown
+from polynya.observe.engine import DerivedTableWaits, ViewsFailed, ViewsPublished
+
+if TYPE_CHECKING:
+    from polynya.query.dialects import EngineView
 
 #: Seconds between two looks at the columns of the inputs: Spark analyses the query at each.
 _PAUSE_SECONDS: Final = 30.0
@@ -60,7 +65,31 @@ class QueryViewUnit:
         return _PAUSE_SECONDS
 
     def _publish(self) -> None:
-        if publish_view(self._context.spark, self._task, self._view):
+        spark, hooks = self._context.spark, self._context.hooks
+        # Start-up time: sqlglot.
+        from polynya.engine.translated_views import view_translator
+
+        others = hooks.other_dialects
+        translate = None if others is None else view_translator(others.version)
+        if publish_view(spark, self._task, self._view, translate):
+            self._context.sink(ViewsPublished(subject=self._name, views=(self._name,)))
+        if hooks.publish_query_view is not None:
+            self._publish_elsewhere(hooks.publish_query_view)
+
+    def _publish_elsewhere(self, publish: Callable[[EngineView, str], bool]) -> None:
+        """Publish the view for other engines; a failure is reported once and stops nothing."""
+        # Start-up time: sqlglot.
+        from polynya.engine.translated_views import typed_columns, view_in
+
+        query, columns = query_in_session(self._context.spark, self._task, self._view)
+        try:
+            view = view_in(Dialect.ATHENA, query, partial(typed_columns, columns))
+            changed = publish(view, self._task.schema_)
+        except PolynyaError as error:
+            if self._context.is_news(f"{self._name} has views", error.message):
+                self._context.sink(ViewsFailed(subject=self._name, error=error))
+            return
+        if changed:
             self._context.sink(ViewsPublished(subject=self._name, views=(self._name,)))
 
     def _refuse_table(self) -> None:

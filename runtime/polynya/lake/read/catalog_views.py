@@ -94,21 +94,32 @@ def create_views(
     return published
 
 
-def publish_query_view(spark: SparkSession, schema: str, view: str, sql: str, owner: str) -> bool:
+def publish_query_view(
+    spark: SparkSession,
+    schema: str,
+    view: str,
+    sql: str,
+    owner: str,
+    *,
+    version: str = "",
+    others: Mapping[Dialect, str] | None = None,
+) -> bool:
     """Create or replace the view of a query that no table keeps; whether it was changed.
 
-    `owner` names its task. Other dialects go: nothing but Spark has the text of a user's query.
+    `owner` names its task. `others` are its texts for other engines, and `version` tells by what
+    they were written. A dialect of the view before that is not among them goes.
     """
     catalog = view_catalog(spark)
     create_namespaces(spark, [quote_path(catalog, schema)])
     place = _place(spark, quote_path(catalog, schema, view))
     struct = spark.sql(sql)._jdf.schema()
-    wanted = {DEFINITION: f"{owner} {struct.toDDL()}", TRANSLATED_BY: ""}
+    wanted = {DEFINITION: f"{owner} {struct.toDDL()}", TRANSLATED_BY: version}
     if _has(place, sql, wanted):
         return False
     jvm: Any = spark._jvm
     made = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(struct)
-    _replace(spark, place, made, {Dialect.SPARK: sql}, {**wanted, _MAY_DROP: "true"})
+    texts = {Dialect.SPARK: sql, **(others or {})}
+    _replace(spark, place, made, texts, {**wanted, _MAY_DROP: "true"})
     return True
 
 

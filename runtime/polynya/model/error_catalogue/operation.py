@@ -255,6 +255,19 @@ VIEW_NOT_TRANSLATED = ErrorEntry(
     "dataset, most likely the name or the type of a column, has no translation. `polynya query` "
     "has the views, and so have the other engines.",
 )
+QUERY_VIEW_NOT_TRANSLATED = ErrorEntry(
+    OperationError,
+    "POLYNYA-VIEW-005",
+    title="an engine does not have a view of a query",
+    message="the view {view} is not translated to the SQL of {engine}: {reason}",
+    state="the view is right in Spark; other views, and this one in other engines, are not "
+    "affected",
+    fix="write the query without it, or `materialize: table`",
+    page="The query of a view (`materialize: view`) is translated only where each part of it has "
+    "the same value in the engine as in Spark, for all values; the others are named here. A table "
+    "is computed by Spark, and every engine reads its rows. "
+    "[Views](transforms.md#views) lists what is translated.",
+)
 
 
 # Captured tables
