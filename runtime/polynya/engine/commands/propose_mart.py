@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from polynya.engine.inventory import tables_of
 from polynya.engine.project_views import ProjectViews, embedded_view
-from polynya.lake.spark.session import CATALOG
+from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.warehouse.check import refuse_unusable
 from polynya.lake.warehouse.tables import Tables
 from polynya.model.config.mart import DataMart
