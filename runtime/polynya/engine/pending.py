@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from polynya.engine.context import EngineContext
@@ -29,6 +30,17 @@ def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
         current_bytes=sum(file.size_bytes for file in current),
         age=max(now - since, timedelta()) if since else None,
     )
+
+
+def reason_to_apply(
+    context: EngineContext, table: DatasetTable, policy: ApplyPolicy, rows: int
+) -> str | None:
+    """Why all that is pending is applied as soon as `rows` more are copied, None when it is not."""
+    facts = pending_facts(table, context.clock.now())
+    facts = replace(facts, rows=facts.rows + rows, files=facts.files + 1)
+    decision = decide(facts, policy, context.apply_mode)
+    applies = decision.apply and table.state.copy.reloading is None
+    return decision.reason if applies else None
 
 
 def apply_decision(

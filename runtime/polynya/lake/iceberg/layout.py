@@ -234,6 +234,8 @@ TABLE_PROPERTIES: dict[str, str] = {
     "write.delete.mode": "merge-on-read",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
+    # Every commit writes the entries of all snapshots again, and they are much alike.
+    "write.metadata.compression-codec": "gzip",
     # Prior files are pruned by it when late events look for the versions around them.
     "write.metadata.metrics.column.hdr__change_identifier": "full",
     "commit.retry.num-retries": "10",

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -205,6 +205,10 @@ def _write_deletes(table: IcebergTable, slot: FilePartition, places: pa.Table) -
     return DeleteFile(table.java_files().position_deletes(file, touched), written.path, touched)
 
 
+#: Up to so many rows a dictionary of each column takes more room than it saves.
+_PLAIN_ROWS: Final = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class _Written:
     path: str
@@ -218,9 +222,11 @@ def _put(table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "") -> _
     iterator = iter(groups)
     first = next(iterator)
     buffer, footers = io.BytesIO(), []  # type: tuple[io.BytesIO, list[Any]]
+    # Readers of Iceberg know the columns by their ids; Arrow's own schema would be half a footer.
     with pq.ParquetWriter(
-        buffer, first.schema, compression="zstd", compression_level=1, metadata_collector=footers
-    ) as writer:
+        buffer, first.schema, compression="zstd", compression_level=1, metadata_collector=footers,
+        store_schema=False, use_dictionary=first.num_rows > _PLAIN_ROWS,
+    ) as writer:  # fmt: skip
         for rows in chain([first], iterator):
             writer.write_table(rows)
     content = buffer.getvalue()
