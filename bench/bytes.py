@@ -18,7 +18,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from bench.floors.records import land_changes, land_load
 from bench.floors.tasks import task
-from polynya.engine.context import EngineContext
+from polynya.engine.context import EngineContext, ProcessMemory
 from polynya.engine.runner import run_once, units
 from polynya.engine.scheduler import TaskGroup, UnitQueue
 from polynya.engine.session import start_spark
@@ -47,6 +47,7 @@ ROUNDS = int(os.environ.get("POLYNYA_BENCH_ROUNDS", "24"))
 COUNTED: Final = 8
 LANDING, LAKE = "acme-landing", "acme-lake"
 _NAME: Final = "orders"
+_BEFORE_IDLE: Final = 6 * 3600.0
 _GLUE: Final = re.compile(r"AWSGlue\.(\w+)")
 
 
@@ -170,12 +171,11 @@ class Lake:
     def idle_hour(self) -> Counter[str]:
         """Requests of an hour in which nothing lands, of a run that continues."""
         clock = FakeClock(self.context.clock.now() + timedelta(minutes=5))
-        self.context.clock = clock
-        queue, group = UnitQueue(), TaskGroup(self.context, goes_on=True, report=lambda *_: None)
-        own = units(self.context, [_task()])
-        queue.add(group, own, clock.monotonic())
-        # What a run does first is no matter of its idle hours.
-        self._work(queue, clock, 600)
+        context = replace(self.context, clock=clock, memory=ProcessMemory())
+        queue, group = UnitQueue(), TaskGroup(context, goes_on=True, report=lambda *_: None)
+        queue.add(group, units(context, [_task()]), clock.monotonic())
+        # Before it is idle, a run opens the table, and maintenance finds what there is to do.
+        self._work(queue, clock, _BEFORE_IDLE)
         self.requests.taken()
         self._work(queue, clock, 3600)
         return Counter(one.what for one in self.requests.taken())
@@ -270,10 +270,19 @@ def _operations(steps: Sequence[Sequence[Request]]) -> dict[str, float]:
     seen: Counter[str] = Counter()
     for step in steps:
         for one in step:
-            bucket = one.path.partition("/")[0]
-            where = "landing" if bucket == LANDING else "warehouse"
-            seen[one.what if one.what.startswith("Glue") else f"{one.what} {where}"] += 1
+            seen[one.what if one.what.startswith("Glue") else f"{one.what} {_place(one)}"] += 1
     return {what: count / len(steps) for what, count in seen.most_common()}
+
+
+def _place(request: Request) -> str:
+    """What kind of object a request is about."""
+    bucket, name = request.path.partition("/")[0], request.path.rpartition("/")[2]
+    if bucket == LANDING:
+        return "landed file" if request.what == "GET" else "landing zone"
+    if name.startswith("snap-"):
+        return "manifest list"
+    endings = {".metadata.json": "metadata of the table", ".avro": "manifest", ".parquet": "file"}
+    return next((kind for ending, kind in endings.items() if name.endswith(ending)), "others")
 
 
 def _print_files(files: Sequence[tuple[str, int, bool]]) -> None:

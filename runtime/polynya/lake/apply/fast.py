@@ -88,6 +88,11 @@ class FastApplier(Applier):
             versions = _fold_newest(run, truncates, now, self._few_events)
         return _fold_late(run, truncates) if versions is None else versions
 
+    @property
+    def folds_in_memory(self) -> bool:
+        """Unless tests ask for queries."""
+        return self._in_memory
+
     def found(
         self, run: ApplyRun, keys: Sequence[pa.Array], *, place: str, now: datetime
     ) -> FoundVersions | str:

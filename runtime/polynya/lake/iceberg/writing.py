@@ -106,9 +106,11 @@ def split_by_partition(
 
 def write_part(table: IcebergTable, slot: FilePartition, rows: pa.Table) -> DataFile:
     """Write rows of one partition of Iceberg, as `split_by_partition` gives them, without Spark."""
-    written = _put(table, [rows])
-    # Found by its partition alone: bounds of the columns of a state would help nobody.
-    footer = None if slot.partition == Partition.ASSET_STATE else written.footer
+    # Found by its partition alone: bounds of the columns of a state would help nobody, and in a
+    # footer they would be the whole state, twice.
+    is_state = slot.partition == Partition.ASSET_STATE
+    written = _put(table, [rows], bounds=not is_state)
+    footer = None if is_state else written.footer
     return written_file(
         table, written.path, slot, footer, rows=rows.num_rows, size_bytes=written.size_bytes
     )
@@ -197,7 +199,7 @@ def _write_deletes(table: IcebergTable, slot: FilePartition, places: pa.Table) -
     ordered = places.sort_by([("file_path", "ascending"), ("pos", "ascending")])
     arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]
     rows = pa.Table.from_arrays(arrays, schema=POSITION_DELETE_SCHEMA)
-    written = _put(table, [rows], suffix="-deletes")
+    written = _put(table, [rows], "-deletes", bounds=rows.num_rows > _PLAIN_ROWS)
     touched = tuple(sorted(pc.unique(arrays[0]).to_pylist()))
     file = DataFile(
         None, written.path, slot.partition, written.rows, written.size_bytes, slot.spec, slot.values
@@ -217,7 +219,9 @@ class _Written:
     footer: bytes
 
 
-def _put(table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "") -> _Written:
+def _put(
+    table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "", *, bounds: bool = True
+) -> _Written:
     """Write a Parquet file with a row group or more for each table. Raises OSError."""
     iterator = iter(groups)
     first = next(iterator)
@@ -225,7 +229,7 @@ def _put(table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "") -> _
     # Readers of Iceberg know the columns by their ids; Arrow's own schema would be half a footer.
     with pq.ParquetWriter(
         buffer, first.schema, compression="zstd", compression_level=1, metadata_collector=footers,
-        store_schema=False, use_dictionary=first.num_rows > _PLAIN_ROWS,
+        store_schema=False, use_dictionary=first.num_rows > _PLAIN_ROWS, write_statistics=bounds,
     ) as writer:  # fmt: skip
         for rows in chain([first], iterator):
             writer.write_table(rows)
