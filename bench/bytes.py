@@ -43,6 +43,8 @@ ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "10000"))
 EVENTS = int(os.environ.get("POLYNYA_BENCH_EVENTS", "100"))
 HISTORY = os.environ.get("POLYNYA_BENCH_HISTORY") == "1"
 ROUNDS = int(os.environ.get("POLYNYA_BENCH_ROUNDS", "24"))
+#: Most that a step of 100 events on 10,000 rows leaves in the warehouse.
+FLOOR_BYTES: Final = 60_000
 #: The first steps take the table over, and merge no manifests yet.
 COUNTED: Final = 8
 LANDING, LAKE = "acme-landing", "acme-lake"
@@ -254,6 +256,11 @@ def measured(folder: Path) -> dict[str, Any]:
         f"kB a step in {sum(map(len, written)) / COUNTED:.1f} files, "
         f"{sum(operations.values()):.1f} requests (means of {COUNTED}); "
         f"{sum(idle.values())} requests in an idle hour"
+    )
+    stays = sum(size for step in written for _, size, stays in step if stays) / COUNTED
+    verdict = "reached" if stays <= FLOOR_BYTES else "**not reached**"
+    print(
+        f"floor: {FLOOR_BYTES / 1000:.0f} kB that stay, goal 20; {stays / 1000:.1f} kB: {verdict}"
     )
     return {"bytes": means, "requests": operations, "idle": idle}
 
