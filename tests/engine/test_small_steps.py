@@ -106,17 +106,18 @@ def written(folder: Path, before: set[Path]) -> dict[str, int]:
 
 
 def test_a_small_step_writes_few_bytes(lab: Lab) -> None:
-    """A hundred events on a thousand rows: what a file of a table has beside them must not grow."""
+    """A hundred events on two thousand rows: what a file of a table has beside them must not grow."""
     users = lab.feed(history=False)
     (unit,) = units(lab.context("always"), [users.task])
     values: dict[str, Any] = {"name": "x" * 16, "city": "Rome", "amount": 1.5, "quantity": 3}
-    users.land(*(put(key, 1, **values) for key in range(1000)))
+    users.land(*(put(key, 1, **values) for key in range(2000)))
     brought_up(unit)
     folder = Path(str(users.table().table.java.location()).removeprefix("file:"))
     sizes = []
     for sequence in range(2, 6):
         before = {file for file in folder.rglob("*") if file.is_file()}
-        keys = range(sequence, 1000, 10)
+        # So few rows of the first file that it is not written again.
+        keys = range(sequence, 2000, 20)
         users.land(*(put(key, sequence, **values) for key in keys))
         brought_up(unit)
         sizes.append(written(folder, before))
