@@ -106,7 +106,7 @@ def written(folder: Path, before: set[Path]) -> dict[str, int]:
 
 
 def test_a_small_step_writes_few_bytes(lab: Lab) -> None:
-    """A hundred events on two thousand rows: what a file of a table has beside them must not grow."""
+    """A hundred events on two thousand rows: what comes with them must not grow unseen."""
     users = lab.feed(history=False)
     (unit,) = units(lab.context("always"), [users.task])
     values: dict[str, Any] = {"name": "x" * 16, "city": "Rome", "amount": 1.5, "quantity": 3}
