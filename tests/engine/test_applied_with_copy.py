@@ -40,6 +40,18 @@ def test_one_commit_copies_and_applies_a_small_batch(lab: Lab, *, history: bool)
     assert told == [BatchCopied, DatasetApplied] * 2
 
 
+def test_rows_are_counted_as_if_they_had_been_copied_first(lab: Lab) -> None:
+    users = lab.feed()
+    users.apply(put(1, 1, name="Ann"))
+    users.copy(put(2, 2, name="Ben"))
+    users.apply(put(3, 3, name="Cid"))
+
+    books, applied = users.table().state.copy.books, users.table().state.apply
+    assert (books.inserted, books.inserted_since) == (0, None)
+    assert (books.to_changes, applied.from_changes) == (1, 1)
+    assert (applied.totals["inserts"], applied.counted_since) == (3, None)
+
+
 def test_what_is_pending_is_applied_by_the_same_commit(lab: Lab) -> None:
     users = lab.feed()
     users.apply(put(1, 1, name="Ann"), put(2, 1, name="Ben"))

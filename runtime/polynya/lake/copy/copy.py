@@ -523,6 +523,8 @@ def _apply_with_copy(
     following, summary = booked(
         target, batch, copying.following, step="copy+apply", out=out, quarantined=0
     )
+    following = with_changes(target, following, 0)
+    following = with_inserted(target, following, 0, copying.times.now)
     parts = CopyParts(rows, None, following, summary, count=out, may_wait=True)
     try:
         done = applier.apply(
