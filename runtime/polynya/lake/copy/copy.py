@@ -149,10 +149,10 @@ def copy_batch(
     if rows is None:
         return _copy_by_sql(copying, applier)
     _refuse_bad_records(copying, lambda: first_rejected_in_arrow(rows))
-    reason = None
-    if applier.folds_in_memory and _may_be_applied(copying, rows):
-        reason = reason_to_apply(rows.num_rows)
-    applied = None if reason is None else _apply_with_copy(copying, rows, applier, reason)
+    reason = reason_to_apply(rows.num_rows) if _may_be_applied(copying, rows) else None
+    applied = None
+    if reason is not None and applier.folds_in_memory:
+        applied = _apply_with_copy(copying, rows, applier, reason)
     return applied or _append(copying, write_rows(target.table, rows))
 
 
