@@ -14,6 +14,7 @@ BENCHMARKS = (
     "apply",
     "keys",
     "step",
+    "bytes",
     "reload",
     "maintained",
     "rewritten",

@@ -98,6 +98,12 @@ def pending(lab: Lab) -> Feed:
     return users
 
 
+def pending_and_landed(lab: Lab) -> Feed:
+    users = pending(lab)
+    users.land(put(1, 4, name="Annie"), put(3, 5, name="Cid"))
+    return users
+
+
 def exported(lab: Lab) -> Feed:
     users = lab.feed(initial_load="load/*.json", apply_as_truncates=None)
     users.applier = {"load_limits": BY_TASKS}
@@ -162,6 +168,12 @@ KINDS = {
         lambda node: node.run("always"),
         "apply",
         [*in_partition("current", 1, 2), *in_partition("prior", 1)],
+    ),
+    "copy and apply": Kind(
+        pending_and_landed,
+        lambda node: node.run("always"),
+        "copy+apply",
+        [*in_partition("current", 1, 2, 3), *in_partition("prior", 1, 1)],
     ),
     "first load": Kind(
         exported, lambda node: node.run("never"), "copy", in_partition("current", 1, 2)

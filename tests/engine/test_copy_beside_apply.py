@@ -11,7 +11,7 @@ from polynya.engine.runner import run_until_stopped, units
 from polynya.lake.apply.apply import ApplyOutcome, StagedApply
 from polynya.lake.apply.collected import Collected
 from polynya.lake.apply.fast import FastApplier
-from polynya.lake.apply.run import ApplyRun, Folded
+from polynya.lake.apply.run import ApplyLaterError, ApplyRun, Folded
 from polynya.lake.copy.copy import copy_batch
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.read.verify import verify
@@ -36,6 +36,8 @@ class Meanwhile(FastApplier):
     def with_stored(
         self, run: ApplyRun, truncates: Sequence[TruncateEvent], now: datetime
     ) -> Folded | Collected:
+        if run.fresh is not None and run.fresh.may_wait:
+            raise ApplyLaterError("nothing is copied beside an apply that comes with its copy")
         self.folds += 1
         return super().with_stored(run, truncates, now)
 

@@ -61,14 +61,18 @@ def test_a_warm_copy_and_an_apply_enter_few_modules(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users = lab.feed(history=False)
-    (unit,) = units(lab.context("always"), [users.task])
+    context = lab.context("always")
+    (unit,) = units(context, [users.task])
     for sequence in (1, 2):
         users.land(*(put(key, sequence, name="x") for key in range(5)))
         brought_up(unit)
 
     users.land(put(1, 3, name="y"))
+    # Otherwise one commit would do both.
+    context.apply_mode = "never"
     with entered() as copied:
         first = unit.step(TimeSlice())
+    context.apply_mode = "always"
     applied: set[str] = set()
     apply = WorkingDataset.apply_if_worth_it
 

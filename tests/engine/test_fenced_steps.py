@@ -75,6 +75,7 @@ def staged(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Stage]:
     [
         "copy",
         slow("apply"),
+        slow("copy and apply"),
         slow("first load"),
         slow("reload"),
         slow("rewrite"),
@@ -108,7 +109,15 @@ def test_a_step_of_a_node_that_no_longer_has_the_work_writes_nothing(
 
 
 @pytest.mark.parametrize(
-    "name", ["copy", slow("apply"), slow("rewrite"), slow("first load"), slow("reload")]
+    "name",
+    [
+        "copy",
+        slow("apply"),
+        slow("copy and apply"),
+        slow("rewrite"),
+        slow("first load"),
+        slow("reload"),
+    ],
 )
 def test_without_the_fence_its_rows_would_be_there_twice(
     staged: Callable[[str], Stage], monkeypatch: pytest.MonkeyPatch, name: str

@@ -177,6 +177,8 @@ def test_new_file_at_the_end_causes_no_whole_listing() -> None:
 
 def test_dataset_is_listed_sooner_after_an_apply_than_after_a_poll(lab: Lab) -> None:
     users = lab.feed()
+    users.apply(put(1, 2))
+    # A late event is not applied by the commit that copies it.
     users.land(put(1, 1))
     (unit,) = units(lab.context("always"), [users.task])
 

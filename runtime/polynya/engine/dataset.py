@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -25,7 +26,7 @@ from polynya.engine.evolution import (
 )
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.mask_keys import mask_key
-from polynya.engine.pending import apply_decision, pending_facts
+from polynya.engine.pending import apply_decision, pending_facts, reason_to_apply
 from polynya.engine.policy import PendingFacts
 from polynya.engine.scheduler import run_in_threads
 from polynya.engine.unit import AGAIN_SOON, IDLE, TOO_LONG, StepResult, TimeSlice
@@ -122,8 +123,12 @@ class WorkingDataset:
         live_files: Iterable[str] | None = None,
         replayed: Replayed | None = None,
         before: Callable[[str], DatasetBatch | None] | None = None,
+        policy: ApplyPolicy | None = None,
     ) -> CopyResult:
         """Commit one batch and bring the views up to date; see `copy_batch`.
+
+        Nothing else waits to be copied where `policy` is given: if it says that the table should be
+        applied then, and that is a small step, one commit does both.
 
         `began` is when its first byte was read, in monotonic seconds; without it, now. Where a bad
         record holds the dataset up, what `before` reads of the files before that of the record is
@@ -133,7 +138,7 @@ class WorkingDataset:
         BeingAppliedError when it has to wait for the end of an apply.
         """
         try:
-            return self._copy(batch, began, live_files, replayed)
+            return self._copy(batch, began, live_files, replayed, policy)
         except BadRecordError as bad:
             earlier = before(bad.file) if before is not None else None
             if earlier is not None:
@@ -147,6 +152,7 @@ class WorkingDataset:
         began: float | None,
         live_files: Iterable[str] | None,
         replayed: Replayed | None,
+        policy: ApplyPolicy | None,
     ) -> CopyResult:
         clock = self.context.clock
         started = clock.monotonic() if began is None else began
@@ -167,6 +173,7 @@ class WorkingDataset:
                 now=clock.now(),
                 live_files=live_files,
                 replayed=replayed,
+                reason_to_apply=partial(self._reason_to_apply, policy),
             )
         shape = self.table.shape()
         if shape.data:
@@ -178,6 +185,11 @@ class WorkingDataset:
         if result.applied is not None:
             self.tell_applied(result.applied)
         return result
+
+    def _reason_to_apply(self, policy: ApplyPolicy | None, rows: int) -> str | None:
+        if policy is None or self.context.stop.is_set():
+            return None
+        return reason_to_apply(self.context, self.table, policy, rows)
 
     def map_columns(self, batch: DatasetBatch) -> DatasetBatch:
         """A batch as it was read with the columns of the table; see `mapped_batch`."""

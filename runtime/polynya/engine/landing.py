@@ -10,7 +10,7 @@ from polynya.engine.context import EngineContext
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.large_loads import LargeLoads
 from polynya.engine.listing import REUSED_SECONDS, LandingFolder, ListingReader, SharedListing
-from polynya.engine.policy import CopyPace
+from polynya.engine.policy import CopyPace, read_whole
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.formats.base import ReadBatch, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
@@ -76,6 +76,7 @@ class TaskLanding:
         self._folder = LandingFolder(context.landing, task.landing.path)
         self._limits = BatchLimits(task.batch.max_rows, task.batch.max_bytes)
         self._loading = LargeLoads(loads_of(task), context.load_limits)
+        self._policy = task.apply
         self.pace = CopyPace(task.batch)
 
     def files(self) -> list[ObjectInfo]:
@@ -126,7 +127,11 @@ class TaskLanding:
                     parts = before_file(discovery.files, file)
                     return self.read(table, parts, load=discovery.load) if parts else None
 
-                table.copy(batch, began=began, live_files=listed.paths(), before=before)
+                whole = read_whole(discovery, batch.files)
+                policy = self._policy if whole and not time_slice.more_comes else None
+                table.copy(
+                    batch, began=began, live_files=listed.paths(), before=before, policy=policy
+                )
         self.pace.copied(discovery, table.progress, self._context.clock.monotonic())
         return time_slice.more
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from polynya.engine.context import EngineContext
 from polynya.engine.policy import ApplyDecision, PendingFacts, decide, wait_for_apply
+from polynya.engine.unit import LONG_STEP_BYTES
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.settings import ApplyPolicy
 from polynya.model.headers import Partition
@@ -29,6 +31,28 @@ def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
         current_bytes=sum(file.size_bytes for file in current),
         age=max(now - since, timedelta()) if since else None,
     )
+
+
+def reason_to_apply(
+    context: EngineContext, table: DatasetTable, policy: ApplyPolicy, rows: int
+) -> str | None:
+    """Why all that is pending is applied as soon as `rows` more are copied, None when it is not.
+
+    None too where the apply is a long step, which gets a time slice of its own.
+    """
+    facts = pending_facts(table, context.clock.now())
+    current = table.table.files(Partition.CURRENT, table.state.snapshot)
+    facts = replace(
+        facts,
+        rows=facts.rows + rows,
+        files=facts.files + 1,
+        current_rows=sum(file.rows for file in current),
+        current_bytes=sum(file.size_bytes for file in current),
+    )
+    if facts.work_bytes >= LONG_STEP_BYTES or table.state.copy.reloading is not None:
+        return None
+    decision = decide(facts, policy, context.apply_mode)
+    return decision.reason if decision.apply else None
 
 
 def apply_decision(

@@ -186,6 +186,12 @@ def decide_copy(facts: WaitingFacts, batch: BatchSettings) -> CopyDecision:
     )
 
 
+def read_whole(discovery: Discovery, files: Mapping[str, FileProgress]) -> bool:
+    """Whether all that was found is read; `files` is how far each file was read."""
+    done = {path for path, progress in files.items() if progress.complete}
+    return all(part.path in done for part in discovery.files)
+
+
 class CopyPace:
     """When a unit last copied, and whether that left something. Times in monotonic seconds."""
 
@@ -204,6 +210,5 @@ class CopyPace:
 
     def copied(self, discovery: Discovery, files: Mapping[str, FileProgress], now: float) -> None:
         """Record a copy of what was found; `files` is how far each file was read."""
-        done = {path for path, progress in files.items() if progress.complete}
         self._copied_at = now
-        self._left_over = any(part.path not in done for part in discovery.files)
+        self._left_over = not read_whole(discovery, files)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from polynya.lake.iceberg.layout import TABLE_PROPERTIES, missing_bounds
-from tests.lab.lab import Lab, put
+from tests.lab.lab import Feed, Lab, put
 
 DELETE, KEPT, MERGE = (
     "write.metadata.delete-after-commit.enabled",
     "write.metadata.previous-versions-max",
     "commit.manifest.min-count-to-merge",
 )
+CODEC = "write.metadata.compression-codec"
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,20 @@ def test_a_table_of_an_earlier_version_is_bounded_when_it_is_taken_over(lab: Lab
     assert (found[MERGE], found[KEPT], found["theirs"]) == ("8", "20", "kept")
     assert missing_bounds(found) == {}
     assert users.current("id", "name") == [(1, "Ann")]
+
+
+def test_metadata_files_are_compressed_unless_somebody_wants_plain_ones(lab: Lab) -> None:
+    users = lab.feed()
+    users.copy(put(1, 1, name="Ann"))
+    assert metadata_file(users).endswith(".gz.metadata.json")
+
+    lab.spark.sql(f"ALTER TABLE {users.relation} SET TBLPROPERTIES ('{CODEC}' = 'none')")
+    users.copy(put(2, 2, name="Ben"))
+
+    assert not metadata_file(users).endswith(".gz.metadata.json")
+    assert users.current("id", "name") == [(1, "Ann"), (2, "Ben")]
+
+
+def metadata_file(users: Feed) -> str:
+    """Where the newest metadata of a table is."""
+    return str(users.table().table.java.operations().current().metadataFileLocation())

@@ -22,6 +22,7 @@ from polynya.lake.copy import reload as lake
 from polynya.lake.table.state import Reloading, ScheduledLoad
 from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.config.dataset import KEEPING, Incomplete
+from polynya.model.config.settings import ApplyPolicy
 from polynya.model.headers import Partition
 from polynya.observe.engine import LoadCompared, LoadDiscarded, ReloadLoaded
 
@@ -37,6 +38,7 @@ def copy_or_gather(
     began: float,
     live_files: Collection[str],
     before: Callable[[str], DatasetBatch | None],
+    policy: ApplyPolicy | None = None,
 ) -> None:
     """Copy the events of one table, or gather the rows of a scheduled load; see `copy`.
 
@@ -44,7 +46,7 @@ def copy_or_gather(
     """
     part = batch.part
     if part is None or not (table.keys or batch.keys):
-        table.copy(batch, began=began, live_files=live_files, before=before)
+        table.copy(batch, began=began, live_files=live_files, before=before, policy=policy)
         return
     table.table.take_over()
     refuse_suspended(table.table)

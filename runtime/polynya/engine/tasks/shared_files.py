@@ -24,13 +24,14 @@ from polynya.engine.dataset import OpenTables, WorkingDataset
 from polynya.engine.errors import as_polynya
 from polynya.engine.landing import TaskLanding, discovered, listing_of, reader_of
 from polynya.engine.maintenance import MaintenanceUnit
+from polynya.engine.policy import read_whole
 from polynya.engine.scheduler import longer_pause, run_in_threads
 from polynya.engine.tasks.scheduled_loads import copy_or_gather, finish_gathered
 from polynya.engine.tasks.storage import policy_for_new
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.formats.base import ReadBatch
 from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
-from polynya.formats.files import before_file
+from polynya.formats.files import Discovery, before_file
 from polynya.formats.landed import gone_between
 from polynya.lake.table.state import Membership
 from polynya.model.config.dataset import ResolvedDataset
@@ -146,7 +147,7 @@ class SharedFilesTask:
         if time_slice.must_wait_for(discovery.size_bytes):
             return TOO_LONG
         with ledger.copying(discovery):
-            files = self._copy(discovery.files)
+            files = self._copy(discovery)
         landing.pace.copied(discovery, files, clock.monotonic())
         return time_slice.more
 
@@ -160,8 +161,9 @@ class SharedFilesTask:
             settled = replace(state, membership=replace(membership, settled=True))
             ledger.commit_copy_state(settled, "settled")
 
-    def _copy(self, parts: Sequence[FilePart]) -> Mapping[str, FileProgress]:
+    def _copy(self, discovery: Discovery) -> Mapping[str, FileProgress]:
         """Copy one batch of the files; how far each was read."""
+        parts = discovery.files
         began = self._context.clock.monotonic()
         batch = self._read(parts)
         before = self._tables.ledger.table.state.copy.membership
@@ -175,6 +177,8 @@ class SharedFilesTask:
         if any(met.progress for met in self._meet(routes, new.suspended)):
             # A table that this task had already fed before a crash: skip what it has.
             batch = self._read(parts)
+        assert batch.unrouted is not None, "what has no table is accounted for"
+        policy = self._task.apply if read_whole(discovery, batch.unrouted.files) else None
         live = self._landing.paths()
         tables = self._tables.by_source
         refused = {*before.refused, *(set(batch.datasets) - set(tables))}
@@ -183,14 +187,17 @@ class SharedFilesTask:
 
         def copied(source: str) -> bool:
             def copy() -> None:
-                before = partial(self._read_earlier, source, parts)
-                _copy_part(tables[source], batch.datasets[source], began, live, before)
+                # If that suspends a table, reading continues without it.
+                with suppress(SuspendedError):
+                    copy_or_gather(
+                        tables[source], batch.datasets[source], began=began, live_files=live,
+                        before=partial(self._read_earlier, source, parts), policy=policy,
+                    )  # fmt: skip
 
             return self._refused.attempt(source, copy)
 
         results = run_in_threads(copied, good)
         failed = {source for source, done in zip(good, results, strict=True) if not done}
-        assert batch.unrouted is not None, "what has no table is accounted for"
         done = self._tables.ledger.progress
         self._tables.remember(tables, batch.unrouted, live, refused | failed)
         self._reopen_later(failed)
@@ -303,18 +310,6 @@ class SharedFilesTask:
     def _read(self, parts: Sequence[FilePart], *, only: str | None = None) -> ReadBatch:
         tables = self._tables.by_source
         return self._landing.read_shared(tables, parts, only=only, without=self._without)
-
-
-def _copy_part(
-    table: WorkingDataset,
-    part: DatasetBatch,
-    began: float,
-    live: set[str],
-    before: Callable[[str], DatasetBatch | None],
-) -> None:
-    """Copy the events of one table. If that suspends it, reading continues without it."""
-    with suppress(SuspendedError):
-        copy_or_gather(table, part, began=began, live_files=live, before=before)
 
 
 def _source_of(table: WorkingDataset) -> str:

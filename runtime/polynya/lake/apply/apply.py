@@ -98,6 +98,11 @@ class Applier(ABC):
         `now` is the engine's time.
         """
 
+    @property
+    def folds_in_memory(self) -> bool:
+        """Whether it can fold a few events without a query."""
+        return False
+
     def found(
         self,
         run: ApplyRun,  # noqa: ARG002 - for appliers that can

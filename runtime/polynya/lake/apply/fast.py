@@ -31,7 +31,7 @@ from polynya.lake.apply.removal import (
     plan_removal,
     removed_by,
 )
-from polynya.lake.apply.run import ApplyRun, Folded, FoundVersions
+from polynya.lake.apply.run import ApplyLaterError, ApplyRun, Folded, FoundVersions
 from polynya.lake.fold import fold, stored
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.sql import timestamp_literal
@@ -82,9 +82,16 @@ class FastApplier(Applier):
         versions: Folded | Collected | None = None
         if self._in_memory:
             versions = fold_in_memory(run, truncates, now, self._indexes)
+        if versions is None and run.fresh is not None and run.fresh.may_wait:
+            raise ApplyLaterError("it takes a query")
         if versions is None and not run.shape.links:
             versions = _fold_newest(run, truncates, now, self._few_events)
         return _fold_late(run, truncates) if versions is None else versions
+
+    @property
+    def folds_in_memory(self) -> bool:
+        """Unless tests ask for queries."""
+        return self._in_memory
 
     def found(
         self, run: ApplyRun, keys: Sequence[pa.Array], *, place: str, now: datetime
@@ -107,6 +114,7 @@ class FastApplier(Applier):
             deleted = outcome.versions.deleted if isinstance(outcome.versions, Collected) else None
             places = _removed(run, outcome)
             removal = plan_removal(run, places, deleted, self._rewriting)
+            _refuse_rewriting_beside_copy(run, removal)
             try:
                 add = _stage(run, outcome, removal)
             except UnreadRowsError as error:
@@ -142,6 +150,17 @@ class FastApplier(Applier):
             summary=summary,
             since=run.snapshot,
         )
+
+
+def _refuse_rewriting_beside_copy(run: ApplyRun, removal: Removal) -> None:
+    """Raise ApplyLaterError where a batch that may wait would come with many rewritten rows.
+
+    Readers of changed keys leave applies out. With events in the same commit, the rows of rewritten
+    files count as changed.
+    """
+    again = sum(file.rows for file in removal.files)
+    if run.fresh is not None and run.fresh.may_wait and again > FEW_EVENTS:
+        raise ApplyLaterError(f"{again:,} rows are written again")
 
 
 def _fold_newest(

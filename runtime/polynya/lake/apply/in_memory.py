@@ -40,7 +40,7 @@ from polynya.lake.apply.run import ApplyRun, CopyParts, FoundVersions
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import key_hash
-from polynya.lake.iceberg.arrow_columns import typed
+from polynya.lake.iceberg.arrow_columns import arrow_type, typed
 from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places
 from polynya.lake.iceberg.files import DataFile
 from polynya.lake.iceberg.reading import (
@@ -159,7 +159,7 @@ def _why_not_fresh(fresh: CopyParts, pending: Collection[DataFile]) -> str | Non
     """Why a batch that is copied by the same commit is not folded without a query."""
     if fresh.count is None or fresh.count > LOCAL_EVENTS:
         return "it is not known that the batch that is being copied has few events"
-    if pending or fresh.instead:
+    if fresh.instead or (pending and not isinstance(fresh.events, pa.Table)):
         return "the events of a batch that is being copied are not all that there is"
     return None
 
@@ -194,7 +194,10 @@ def _folded(
         return "a file is in another place, or not as the table is now"
     events = _read_events(store, changes, columns, shape)
     if run.fresh is not None:
-        events = _fresh_events(run, run.fresh, columns)
+        copied = _fresh_events(run, run.fresh, columns)
+        if copied is None:
+            return "a nested column is not in the batch that is being copied"
+        events = copied if events is None else pa.concat_tables([events, copied]).combine_chunks()
     if events is None or not _are_plain(events, shape):
         return "there are no events, or some carry what only the fold knows"
     records = TouchedRecords([events.column(key) for key in shape.keys])
@@ -313,20 +316,28 @@ def _read_events(
 
 def _fresh_events(
     run: ApplyRun, fresh: CopyParts, columns: Mapping[str, Mapping[str, Any]]
-) -> pa.Table:
-    """The events of a batch that is being copied, as `_read_events` gives those of files."""
+) -> pa.Table | None:
+    """The events of a batch that is being copied, as `_read_events` gives those of files.
+
+    None where a nested column is missing: as in a file, its NULLs take a query.
+    """
     names = [name for name in (*_HEADERS, *run.shape.data) if name != h.KEY_HASH]
     if isinstance(fresh.events, pa.Table):
         rows = fresh.events
     else:
         hashed = f"{key_hash(run.shape)} AS {h.KEY_HASH}"
         rows = collected_rows(fresh.events.selectExpr(hashed, *map(quote, names)))
-    rows = rows.combine_chunks()
-    typed_columns = {
-        name: rows.column(name).cast(typed(rows.column(name).type, columns[name]["type"]))
-        for name in (*_HEADERS, *run.shape.data)
-    }
-    return pa.table(typed_columns)
+    arrays: dict[str, Any] = {}
+    for name in (*_HEADERS, *run.shape.data):
+        kind = columns[name]["type"]
+        if name in rows.column_names:
+            values = rows.column(name).combine_chunks()
+            arrays[name] = values.cast(typed(values.type, kind))
+        elif (plain := arrow_type(kind)) is not None:
+            arrays[name] = pa.nulls(rows.num_rows, plain)
+        else:
+            return None
+    return pa.table(arrays)
 
 
 def _are_plain(events: pa.Table, shape: Shape) -> bool:

@@ -25,6 +25,10 @@ from polynya.lake.table.suspension import Replayed
 from polynya.model import headers as h
 
 
+class ApplyLaterError(Exception):
+    """The apply of a batch that may wait is not made with its copy. Nothing was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class CopyParts:
     """A batch that is copied by the same commit that applies it.
@@ -37,7 +41,8 @@ class CopyParts:
     be folded without a query.
 
     Few events may be in memory, with their `KEY_HASH`; `found` are then the stored versions of
-    their records and maybe of others, where these are known.
+    their records and maybe of others, where these are known. `may_wait`: the batch can be copied
+    without being applied, so only an apply that costs little is worth making with it.
     """
 
     events: DataFrame | pa.Table
@@ -49,6 +54,7 @@ class CopyParts:
     instead: bool = False
     count: int | None = None
     found: FoundVersions | None = None
+    may_wait: bool = False
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The events for Spark."""

@@ -15,6 +15,7 @@ or counted twice (semantics sections 8, 10, 11).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ from polynya.formats.landed import before_copy, is_landed_batch
 from polynya.lake.apply import retention
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.retention import Retention
-from polynya.lake.apply.run import CopyParts
+from polynya.lake.apply.run import ApplyLaterError, CopyParts
 from polynya.lake.copy.rows import (
     HELPERS,
     Times,
@@ -59,6 +60,8 @@ from polynya.model.headers import Partition
 from polynya.model.names import literal, quote
 from polynya.model.positions import Gone, Reached, after_copy, gone
 from polynya.transform.named_columns import named_columns
+
+log = logging.getLogger(__name__)
 
 #: Below this many rows one task writes the batch: more tasks would make more, smaller files.
 ONE_TASK_ROWS: Final = 200_000
@@ -105,13 +108,16 @@ def copy_batch(
     live_files: Iterable[str] | None = None,
     replayed: Replayed | None = None,
     in_arrow: bool = True,
+    reason_to_apply: Callable[[int], str | None] = lambda _: None,
 ) -> CopyResult:
     """Commit one landed batch to a table that was entered (`ownership.enter`).
 
     `live_files` are the landed files that still exist; the position forgets all others. `replayed`
     are quarantined records that this batch read again: they leave the quarantine in the same
     commit. `in_arrow`: rows are made in Arrow where that is possible; without it always by SQL,
-    with the same result. Raises BadRecordError for a bad record of a dataset that does not
+    with the same result. `reason_to_apply` says for a number of events why they should be applied
+    as soon as they are copied, None where they should not: one commit does both where that costs
+    little. Raises BadRecordError for a bad record of a dataset that does not
     quarantine them.
     """
     keys = agreed_keys(target, batch)
@@ -143,7 +149,11 @@ def copy_batch(
     if rows is None:
         return _copy_by_sql(copying, applier)
     _refuse_bad_records(copying, lambda: first_rejected_in_arrow(rows))
-    return _append(copying, write_rows(target.table, rows))
+    reason = reason_to_apply(rows.num_rows) if _may_be_applied(copying, rows) else None
+    applied = None
+    if reason is not None and applier.folds_in_memory:
+        applied = _apply_with_copy(copying, rows, applier, reason)
+    return applied or _append(copying, write_rows(target.table, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,6 +497,43 @@ def _apply_at_once(
     quarantined = int(parts.summary["polynya.rows-quarantined"])
     out = batch.rows_in - batch.rows_filtered - quarantined
     return CopyResult(batch.rows_in, out, batch.rows_filtered, quarantined, done.snapshot, done)
+
+
+def _may_be_applied(copying: _Copying, rows: pa.Table) -> bool:
+    """Whether rows that were made in Arrow could be applied by the commit that copies them."""
+    target = copying.target
+    return (
+        0 < rows.num_rows <= FEW_ROWS
+        and copying.replayed is None
+        and not copying.shape.append_only
+        and not target.is_applied
+        and target.dataset.kept.changes_retention is None
+        and pc.all(pc.equal(rows.column(h.PARTITION), str(Partition.CHANGES))).as_py()
+    )
+
+
+def _apply_with_copy(
+    copying: _Copying, rows: pa.Table, applier: Applier, reason: str
+) -> CopyResult | None:
+    """Commit a few rows together with the apply of all that is pending.
+
+    None, and nothing was written, where that apply costs more than one in memory.
+    """
+    target, batch, out = copying.target, copying.batch, rows.num_rows
+    following, summary = booked(
+        target, batch, copying.following, step="copy+apply", out=out, quarantined=0
+    )
+    following = with_changes(target, following, 0)
+    following = with_inserted(target, following, 0, copying.times.now)
+    parts = CopyParts(rows, None, following, summary, count=out, may_wait=True)
+    try:
+        done = applier.apply(
+            target, copying.shape, reason=reason, now=copying.times.now, fresh=parts
+        )
+    except ApplyLaterError as why:
+        log.debug("%s is copied and not applied yet: %s", target.table.name, why)
+        return None
+    return CopyResult(batch.rows_in, out, batch.rows_filtered, 0, done.snapshot, done)
 
 
 def _parts(copying: _Copying, derived: DataFrame) -> CopyParts:

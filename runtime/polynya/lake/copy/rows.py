@@ -153,10 +153,10 @@ def arrow_rows(
     if rules.null_count < len(rules):
         bad += _refused_in_arrow(batch, rules)
         rows = rows.filter(pc.is_null(rules))
-    return pa.concat_tables(
-        [_columns_in_arrow(rows, shape, times), _quarantine_in_arrow(bad)],
-        promote_options="default",
-    )
+    good = _columns_in_arrow(rows, shape, times)
+    if not bad:
+        return good
+    return pa.concat_tables([good, _quarantine_in_arrow(bad)], promote_options="default")
 
 
 def _is_plain(batch: DatasetBatch, dataset: ResolvedDataset, shape: Shape) -> bool:

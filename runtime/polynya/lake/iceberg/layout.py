@@ -237,8 +237,12 @@ TABLE_PROPERTIES: dict[str, str] = {
     "write.delete.mode": "merge-on-read",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
+    # Every commit writes the entries of all snapshots again, and they are much alike.
+    "write.metadata.compression-codec": "gzip",
     # Prior files are pruned by it when late events look for the versions around them.
     "write.metadata.metrics.column.hdr__change_identifier": "full",
+    # The bounds of hashes prune nothing, and no codec makes them smaller.
+    "write.metadata.metrics.column.hdr__key_hash": "counts",
     "commit.retry.num-retries": "10",
     "commit.retry.min-wait-ms": "50",
     "commit.retry.max-wait-ms": "5000",

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from polynya.lake.iceberg.files import DataFile, DeleteFile, FilePartition, list
 from polynya.lake.iceberg.reading import TableFile, each_read
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.lake.spark.session import use_in_this_thread
+from polynya.model import headers as h
 from polynya.model.headers import PARTITION, Partition
 from polynya.observe.trace import count, span
 from polynya.store.data_files import DataFiles
@@ -108,9 +109,16 @@ def split_by_partition(
 
 def write_part(table: IcebergTable, slot: FilePartition, rows: pa.Table) -> DataFile:
     """Write rows of one partition of Iceberg, as `split_by_partition` gives them, without Spark."""
-    written = _put(table, [rows])
-    # Found by its partition alone: bounds of the columns of a state would help nobody.
-    footer = None if slot.partition == Partition.ASSET_STATE else written.footer
+    # Found by its partition alone: bounds of the columns of a state would help nobody, and in a
+    # footer they would be the whole state, twice.
+    is_state = slot.partition == Partition.ASSET_STATE
+    if rows.num_rows <= _PLAIN_ROWS:
+        there = [name for name in _OFTEN_EMPTY if name in rows.column_names]
+        rows = rows.drop_columns(
+            [name for name in there if rows.column(name).null_count == rows.num_rows]
+        )
+    written = _put(table, [rows], bounds=not is_state)
+    footer = None if is_state else written.footer
     return written_file(
         table, written.path, slot, footer, rows=rows.num_rows, size_bytes=written.size_bytes
     )
@@ -199,12 +207,25 @@ def _write_deletes(table: IcebergTable, slot: FilePartition, places: pa.Table) -
     ordered = places.sort_by([("file_path", "ascending"), ("pos", "ascending")])
     arrays = [ordered.column(name).combine_chunks() for name in ("file_path", "pos")]
     rows = pa.Table.from_arrays(arrays, schema=POSITION_DELETE_SCHEMA)
-    written = _put(table, [rows], suffix="-deletes")
+    written = _put(table, [rows], "-deletes", bounds=rows.num_rows > _PLAIN_ROWS)
     touched = tuple(sorted(pc.unique(arrays[0]).to_pylist()))
     file = DataFile(
         None, written.path, slot.partition, written.rows, written.size_bytes, slot.spec, slot.values
     )
     return DeleteFile(table.java_files().position_deletes(file, touched), written.path, touched)
+
+
+#: Up to so many rows a dictionary of each column takes more room than it saves.
+_PLAIN_ROWS: Final = 1000
+#: Header columns of which a small file need not say that they are NULL in all of its rows: each
+#: takes some 200 bytes. Nothing filters by their NULLs, which costs DuckDB 1.4 such a file.
+_OFTEN_EMPTY: Final = (
+    h.SEQUENCE_TAIL,
+    h.SOURCE_POSITION,
+    h.INSERTED_TIMESTAMP,
+    h.MODIFIED_TIMESTAMP,
+    h.WAS_CURRENT_TO,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +236,18 @@ class _Written:
     footer: bytes
 
 
-def _put(table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "") -> _Written:
+def _put(
+    table: IcebergTable, groups: Iterable[pa.Table], suffix: str = "", *, bounds: bool = True
+) -> _Written:
     """Write a Parquet file with a row group or more for each table. Raises OSError."""
     iterator = iter(groups)
     first = next(iterator)
     buffer, footers = io.BytesIO(), []  # type: tuple[io.BytesIO, list[Any]]
+    # Readers of Iceberg know the columns by their ids; Arrow's own schema would be half a footer.
     with pq.ParquetWriter(
-        buffer, first.schema, compression="zstd", compression_level=1, metadata_collector=footers
-    ) as writer:
+        buffer, first.schema, compression="zstd", compression_level=1, metadata_collector=footers,
+        store_schema=False, use_dictionary=first.num_rows > _PLAIN_ROWS, write_statistics=bounds,
+    ) as writer:  # fmt: skip
         for rows in chain([first], iterator):
             writer.write_table(rows)
     content = buffer.getvalue()

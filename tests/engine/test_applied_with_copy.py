@@ -1,0 +1,117 @@
+"""A few events are applied by the commit that copies them, where they would be applied at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from polynya.lake.apply.fast import FastApplier
+from polynya.lake.apply.removal import Rewriting
+from polynya.lake.read.verify import verify
+from polynya.observe.engine import BatchCopied, DatasetApplied
+from tests.lab.lab import Feed, Lab, drop, put
+
+
+def steps(users: Feed) -> list[str]:
+    """Each commit of the table that is not a takeover, oldest first."""
+    snapshots = users.table().table.metadata()["snapshots"]
+    said = [snapshot["summary"]["polynya.step"] for snapshot in snapshots]
+    return [step for step in said if step not in {"takeover", "schema"}]
+
+
+@pytest.mark.parametrize("history", [True, False])
+def test_one_commit_copies_and_applies_a_small_batch(lab: Lab, *, history: bool) -> None:
+    users = lab.feed(history=history)
+    users.apply(put(1, 1, name="Ann"), put(2, 1, name="Ben"))
+    users.apply(put(1, 2, name="Anna"), drop(2, 2), put(3, 2, name="Cid", born=1990))
+
+    assert steps(users) == ["copy+apply", "copy+apply"]
+    assert users.current("id", "name", "born") == [(1, "Anna", None), (3, "Cid", 1990)]
+    if history:
+        versions = [line[:3] for line in users.history("id", "name")]
+        assert versions == [
+            (1, "Ann", "I"), (1, "Anna", "U"), (2, "Ben", "D"), (2, "Ben", "I"), (3, "Cid", "I"),
+        ]  # fmt: skip
+    assert users.stored("changes", "id") == []
+    assert users.totals() == {"in": 5, "out": 5, "filtered": 0, "quarantined": 0}
+    assert verify(users.table()).findings == []
+    told = [type(event) for event in lab.events if isinstance(event, BatchCopied | DatasetApplied)]
+    assert told == [BatchCopied, DatasetApplied] * 2
+
+
+def test_rows_are_counted_as_if_they_had_been_copied_first(lab: Lab) -> None:
+    users = lab.feed()
+    users.apply(put(1, 1, name="Ann"))
+    users.copy(put(2, 2, name="Ben"))
+    users.apply(put(3, 3, name="Cid"))
+
+    books, applied = users.table().state.copy.books, users.table().state.apply
+    assert (books.inserted, books.inserted_since) == (0, None)
+    assert (books.to_changes, applied.from_changes) == (1, 1)
+    assert (applied.totals["inserts"], applied.counted_since) == (3, None)
+
+
+def test_what_is_pending_is_applied_by_the_same_commit(lab: Lab) -> None:
+    users = lab.feed()
+    users.apply(put(1, 1, name="Ann"), put(2, 1, name="Ben"))
+    users.copy(put(1, 2, name="Anna"), put(3, 2, name="Cid"))
+    users.apply(put(1, 3, name="Annie"))
+
+    assert steps(users)[1:] == ["copy", "copy+apply"]
+    assert users.current("id", "name") == [(1, "Annie"), (2, "Ben"), (3, "Cid")]
+    assert [line[:2] for line in users.history("id", "name")][:3] == [
+        (1, "Ann"), (1, "Anna"), (1, "Annie"),
+    ]  # fmt: skip
+    assert users.stored("changes", "id") == []
+    assert verify(users.table()).findings == []
+
+
+@pytest.mark.parametrize(
+    ("records", "why"),
+    [
+        ([put(1, 2, name="late")], "it takes a query"),
+        ([put(2, 6, name="Ben"), {"op": "U", "seq": 7}], "a record goes to quarantine"),
+    ],
+    ids=["a late event", "a bad record"],
+)
+def test_other_batches_are_copied_first(lab: Lab, records: list[Any], why: str) -> None:
+    users = lab.feed()
+    users.apply(put(1, 5, name="Ann"))
+    users.apply(*records)
+
+    assert steps(users)[1:] == ["copy", "apply"], why
+    assert verify(users.table()).findings == []
+
+
+def test_only_the_last_of_several_batches_is_applied_with_its_copy(lab: Lab) -> None:
+    users = lab.feed(task={"batch": {"max_rows": 2}})
+    users.apply(*(put(key, key, name="x") for key in range(1, 6)))
+
+    assert steps(users) == ["copy", "copy", "copy+apply"]
+    assert len(users.current("id")) == 5
+    assert verify(users.table()).findings == []
+
+
+def test_the_policy_decides_with_the_batch_in_mind(lab: Lab) -> None:
+    users = lab.feed(task={"apply": {"max_pending_files": 2}})
+    for sequence in (1, 2, 3):
+        users.land(put(sequence, sequence, name="x"))
+        users.run("policy")
+
+    assert steps(users) == ["copy", "copy+apply", "copy"]
+
+
+def test_rows_that_are_written_again_do_not_come_with_events(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers of changed keys leave applies out, and so what these write again."""
+    monkeypatch.setattr("polynya.lake.apply.fast.FEW_EVENTS", 3)
+    users = lab.feed(history=False)
+    users.applier = {"applier": FastApplier(rewriting=Rewriting(share=0.2))}
+    users.apply(*(put(key, 1, name="x") for key in range(5)))
+    users.apply(put(0, 2, name="y"))
+
+    assert steps(users) == ["copy+apply", "copy", "apply"]
+    assert users.current("id", "name")[:2] == [(0, "y"), (1, "x")]
+    assert verify(users.table()).findings == []
