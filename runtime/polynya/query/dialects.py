@@ -18,6 +18,7 @@ from sqlglot.errors import SqlglotError, UnsupportedError
 
 from polynya.lake.fold.live_views import HEADER_TYPES, columns_of, definitions
 from polynya.lake.fold.shape import Shape
+from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.error_catalogue.operation import VIEW_NOT_TRANSLATED
 from polynya.model.errors import OperationError
@@ -178,7 +179,7 @@ def _translated(
     match dialect:
         case Dialect.DUCKDB:
             athena = _shown(Dialect.ATHENA, columns, trino_sql(tree, shape))
-            return name.lower(), columns, _over(table, duckdb_sql(athena, _TABLE, _STORED))
+            return name.lower(), columns, duckdb_sql(athena, _TABLE, _as_it_is(table))
         case Dialect.SNOWFLAKE | Dialect.REDSHIFT:
             warehouse = SNOWFLAKE if dialect is Dialect.SNOWFLAKE else REDSHIFT
             text = in_warehouse(warehouse, _placed(tree, table), shape)
@@ -223,14 +224,13 @@ def _shown(dialect: Dialect, columns: Mapping[str, DataType], text: str) -> str:
     return f"SELECT {', '.join(shown)} FROM (\n{text}\n) AS {dialect.quote('__shown')}"
 
 
-_STORED: Final = "__stored_rows"
-_PARTITIONS: Final = "'current', 'prior', 'changes', 'retained'"
+def _as_it_is(table: str) -> str:
+    """The rows of a table for DuckDB, which finds files by `hdr__partition` only.
 
-
-def _over(table: str, text: str) -> str:
-    """A text of DuckDB over the rows of the table that views read."""
-    # Materialized: DuckDB 1.4 skips files without statistics of a column that has to be NULL.
+    DuckDB 1.4 skips files without statistics of a column that has to be NULL, so that conditions on
+    other columns must not reach its scan. It takes conditions through no expression.
+    """
+    others = f"COLUMNS(* EXCLUDE ({h.PARTITION}))"
     return (
-        f"WITH {_STORED} AS MATERIALIZED (SELECT * FROM {table} "
-        f"WHERE hdr__partition IN ({_PARTITIONS}))\n{text}"
+        f"(SELECT {h.PARTITION}, CASE WHEN {h.PARTITION} <> '' THEN {others} END FROM {table})"
     )
