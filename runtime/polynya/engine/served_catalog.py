@@ -28,7 +28,7 @@ from pyiceberg.io import load_file_io
 from polynya.engine.errors import as_polynya
 from polynya.engine.inventory import inventory
 from polynya.engine.project_views import ProjectViews
-from polynya.lake.fold.live_views import definitions
+from polynya.lake.fold.live_views import definitions, spark_views
 from polynya.lake.read.inspect import shape
 from polynya.lake.spark.catalog import holds_views, python_catalog
 from polynya.lake.spark.session import CATALOG
@@ -263,7 +263,7 @@ class ServedCatalog:
         if self._project.target.on_glue:
             # Glue has no upper case.
             table = (table[0].lower(), table[1].lower())
-        spark = definitions(live.dataset, live.shape, quote_path(*table))[live.view]
+        spark = spark_views(live.dataset, live.shape, quote_path(*table))[live.view]
         others = representations(live.dataset, live.shape, for_trino=CATALOG)[live.view]
         texts = {Dialect.SPARK: spark, **others}
         return [{"type": "sql", "sql": sql, "dialect": dialect} for dialect, sql in texts.items()]

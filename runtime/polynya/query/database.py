@@ -73,8 +73,8 @@ class EmbeddedDatabase:
 
     def load(self, table: str, rows: pa.Table) -> None:
         """Make a relation of rows, in place of the former one. `table` is a plain name of ours."""
-        # Not copied: that takes longer than most queries of the rows. Through an expression: filters
-        # of plain columns would be Arrow's to apply, with its own rules for NaN.
+        # Not copied: that takes longer than most queries of the rows. Through an expression,
+        # because Arrow would apply filters of plain columns, with its own rules for NaN.
         shown = (f"CASE WHEN true THEN {quoted(n)} END AS {quoted(n)}" for n in rows.column_names)
         view = f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT {', '.join(shown)} FROM {table}_rows"
         self._loaded.add(table)

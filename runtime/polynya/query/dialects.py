@@ -3,7 +3,7 @@
 Nothing but that text is translated, never one of a user's. sqlglot translates most of it and raises
 where it knows of no translation; what it would translate to something else has a line of its own in
 `query/views.py` (Trino, Athena, DuckDB) or `query/warehouses.py` (Snowflake, Redshift). Databricks
-reads Spark's text.
+reads that text as it is. Spark has another one where it can tell rows by their places in files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError, UnsupportedError
 
-from polynya.lake.fold.live_views import HEADER_TYPES, columns_of, definitions
+from polynya.lake.fold.live_views import HEADER_TYPES, columns_of, definitions, spark_views
 from polynya.lake.fold.shape import Shape
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
@@ -50,9 +50,6 @@ class EngineView:
     left_out: Mapping[str, DataType]
 
 
-#: Engines that read Spark's text as it is.
-_SPARKS: Final = frozenset({Dialect.SPARK, Dialect.DATABRICKS})
-
 _TYPES: Final[Mapping[Dialect, Callable[[DataType], str]]] = {
     Dialect.SPARK: str,
     Dialect.TRINO: trino_type,
@@ -79,10 +76,12 @@ def views_in(
     Raises:
         OperationError: the SQL has no translation (POLYNYA-VIEW-004).
     """
-    if dialect in _SPARKS:
+    if dialect in {Dialect.SPARK, Dialect.DATABRICKS}:
+        # Databricks reads Spark's SQL, but knows no places of Iceberg's rows.
+        made = spark_views if dialect is Dialect.SPARK else definitions
         return [
             EngineView(name, columns_of(dataset, shape, name) or {}, sql, {})
-            for name, sql in definitions(dataset, shape, table).items()
+            for name, sql in made(dataset, shape, table).items()
         ]
     try:
         left_out = _left_out(dialect, shape)
@@ -231,6 +230,4 @@ def _as_it_is(table: str) -> str:
     other columns must not reach its scan. It takes conditions through no expression.
     """
     others = f"COLUMNS(* EXCLUDE ({h.PARTITION}))"
-    return (
-        f"(SELECT {h.PARTITION}, CASE WHEN {h.PARTITION} <> '' THEN {others} END FROM {table})"
-    )
+    return f"(SELECT {h.PARTITION}, CASE WHEN {h.PARTITION} <> '' THEN {others} END FROM {table})"

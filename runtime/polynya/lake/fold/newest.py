@@ -13,9 +13,14 @@ leaves `hdr__copy_change_identifier` of such an event NULL. There are two texts 
 
 from __future__ import annotations
 
-from typing import Final
-
-from polynya.lake.fold.fold import PRECEDENCE, TRUNCATED, over_record, precedence, with_ties
+from polynya.lake.fold.fold import (
+    PRECEDENCE,
+    TRUNCATED,
+    content_hash,
+    over_record,
+    precedence,
+    with_ties,
+)
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import IS_OPEN_DELETE, STORED_SEQUENCE, is_delete, live_current, within
 from polynya.model import headers as h
@@ -24,12 +29,6 @@ from polynya.model.names import quote
 
 #: Whether a pending event may be older than something that was copied before it.
 MAY_BE_LATE = f"{h.COPY_CHANGE_IDENTIFIER} IS NULL"
-#: What decides which event of a record is the newest, but for its content.
-_ORDER: Final = (
-    f"{STORED_SEQUENCE} AS __seq, coalesce({is_delete()}, false) AS __del, "
-    f"{h.SOURCE_POSITION} AS __position, "
-    f"coalesce({h.SOURCE_POSITION} = '{TRUNCATED}', false) AS __trunc"
-)
 
 
 def current_of_newest(shape: Shape, table: str) -> str:
@@ -41,22 +40,24 @@ def current_of_newest(shape: Shape, table: str) -> str:
         f"SELECT {_event(shape)} FROM {table} s LEFT SEMI JOIN {late} k "
         f"ON {shape.key_match('s', 'k')} WHERE {_stored(shape)}"
     )
+    events = f"({with_ties(shape, f'({events})')})"
+    newest = f"__seq DESC, {precedence(shape)}"
     return (
         f"SELECT {data} FROM {table} s LEFT ANTI JOIN ({_touched(shape, table)}) k "
         f"ON {shape.key_match('s', 'k')} WHERE {live_current(shape)} UNION ALL "
-        f"SELECT {data} FROM ({_marked(shape, events)}) WHERE __last AND NOT __del"
+        f"SELECT {data} FROM ({_marked(shape, events, newest)}) WHERE __last AND NOT __del"
     )
 
 
 def current_by_places(shape: Shape, table: str) -> str:
     """The same in Spark, where `table` is a table of Iceberg."""
     data = ", ".join(map(quote, shape.data))
-    # Several events of a record differ in their places; stored rows have places of their own.
     shown = (
         f"s.{within(Partition.CHANGES)} AND k.__shown AND "
-        "(k.__file IS NULL OR (k.__file = s._file AND k.__pos = s._pos))"
+        "(k.__data_file IS NULL OR (k.__data_file = s._file AND k.__at = s._pos))"
     )
-    rows = f"({live_current(shape)} OR {within(Partition.CHANGES)})"
+    # Of records that are open everything is compared, so that it does not matter what ties.
+    newest = f"__seq DESC, {PRECEDENCE}, IF(__del, '', {content_hash(shape)}) DESC"
     events = (
         f"SELECT {_event(shape)} FROM {table} s LEFT SEMI JOIN "
         f"(SELECT {shape.key_list()} FROM newest WHERE __open) k ON {shape.key_match('s', 'k')} "
@@ -65,8 +66,9 @@ def current_by_places(shape: Shape, table: str) -> str:
     return (
         f"WITH newest AS ({_newest(shape, table)}) "
         f"SELECT {data} FROM {table} s LEFT ANTI JOIN newest k "
-        f"ON {shape.key_match('s', 'k')} AND NOT ({shown}) WHERE {rows} UNION ALL "
-        f"SELECT {data} FROM ({_marked(shape, events)}) WHERE __last AND NOT __del"
+        f"ON {shape.key_match('s', 'k')} AND NOT ({shown}) "
+        f"WHERE ({live_current(shape)}) OR {within(Partition.CHANGES)} UNION ALL "
+        f"SELECT {data} FROM ({_marked(shape, f'({events})', newest)}) WHERE __last AND NOT __del"
     )
 
 
@@ -88,43 +90,45 @@ def _stored(shape: Shape) -> str:
 
 def _event(shape: Shape) -> str:
     """Select list of an event, or of a stored version as one."""
-    unsent = f"from_json({h.UNSENT}, 'array<string>') AS __unsent"
-    return ", ".join([*map(quote, shape.data), _ORDER, unsent])
+    position = f"coalesce({h.SOURCE_POSITION} = '{TRUNCATED}', false)"
+    return ", ".join(
+        [
+            *map(quote, shape.data),
+            f"{STORED_SEQUENCE} AS __seq",
+            f"coalesce({is_delete()}, false) AS __del",
+            f"{h.SOURCE_POSITION} AS __position",
+            f"{position} AS __trunc",
+            f"from_json({h.UNSENT}, 'array<string>') AS __unsent",
+        ]
+    )
 
 
-def _marked(shape: Shape, events: str) -> str:
-    """The events, with `__last`."""
+def _marked(shape: Shape, events: str, order: str) -> str:
+    """The events, and whether each is the first of its record in an order."""
     # Not `row_number`: of a filter on it Spark makes a limit, which stays in the plan though there
     # is nothing to limit.
-    before = f"lag(__seq) {over_record(shape, order=f'__seq DESC, {precedence(shape)}')}"
-    return f"SELECT *, {before} IS NULL AS __last FROM ({with_ties(shape, f'({events})')})"
+    return f"SELECT *, lag(__seq) {over_record(shape, order=order)} IS NULL AS __last FROM {events}"
 
 
 def _newest(shape: Shape, table: str) -> str:
     """Each record with pending events: whether its newest one is shown, and the place of that one.
 
-    The place is NULL where the event is the only one. A record is `__open` where more has to be
-    known: an event may be late, or only its content tells which event of one sequence counts.
+    The place is NULL where the event is the only one. A record is `__open` where the newest event
+    may be late, or is not alone at its place in the order.
     """
-    order = f"__seq DESC, {PRECEDENCE}, __file, __pos"
-    over = over_record(shape, order=order)
-    # The frame of the other functions would do, but then Spark sorts once more.
-    every = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-    same = " AND ".join(
-        f"lead({column}) {over} <=> {column}"
-        for column in ("__seq", "__trunc", "__del", "__position")
-    )
+    over = over_record(shape, order="__seq DESC, __data_file, __at")
     events = (
-        f"SELECT {shape.key_list()}, {_ORDER}, {MAY_BE_LATE} AS __late, "
-        f"_file AS __file, _pos AS __pos FROM {table} WHERE {within(Partition.CHANGES)}"
+        f"SELECT {shape.key_list()}, {STORED_SEQUENCE} AS __seq, "
+        f"coalesce({is_delete()}, false) AS __del, {MAY_BE_LATE} AS __late, "
+        f"_file AS __data_file, _pos AS __at FROM {table} WHERE {within(Partition.CHANGES)}"
     )
     ranked = (
-        f"SELECT *, lag(__seq) {over} IS NULL AS __last, lead(__seq) {over} IS NULL AS __alone, "
-        f"max(__late) {over_record(shape, order=order, frame=every)} "
-        f"OR ({same} AND NOT __del) AS __open FROM ({events})"
+        f"SELECT *, lag(__seq) {over} IS NULL AS __last, lead(__seq) {over} AS __older "
+        f"FROM ({events})"
     )
+    is_open = "(__late OR coalesce(__older = __seq, false))"
+    place = (f"IF(__older IS NULL, NULL, {name}) AS {name}" for name in ("__data_file", "__at"))
     return (
-        f"SELECT {shape.key_list()}, __open, NOT (__del OR __open) AS __shown, "
-        "IF(__alone, NULL, __file) AS __file, IF(__alone, NULL, __pos) AS __pos "
-        f"FROM ({ranked}) WHERE __last"
+        f"SELECT {shape.key_list()}, {is_open} AS __open, NOT (__del OR {is_open}) AS __shown, "
+        f"{', '.join(place)} FROM ({ranked}) WHERE __last"
     )
