@@ -52,9 +52,11 @@ def current_of_newest(shape: Shape, table: str) -> str:
 def current_by_places(shape: Shape, table: str) -> str:
     """The same in Spark, where `table` is a table of Iceberg."""
     data = ", ".join(map(quote, shape.data))
+    # No column has a name like this: before a place, Spark would take a column `s` for a struct.
+    row = "hdr__row"
     shown = (
-        f"s.{within(Partition.CHANGES)} AND k.__shown AND "
-        "(k.__data_file IS NULL OR (k.__data_file = s._file AND k.__at = s._pos))"
+        f"{row}.{within(Partition.CHANGES)} AND k.__shown AND "
+        f"(k.__data_file IS NULL OR (k.__data_file = {row}._file AND k.__at = {row}._pos))"
     )
     # Of records that are open everything is compared, so that it does not matter what ties.
     newest = f"__seq DESC, {PRECEDENCE}, IF(__del, '', {content_hash(shape)}) DESC"
@@ -65,8 +67,8 @@ def current_by_places(shape: Shape, table: str) -> str:
     )
     return (
         f"WITH newest AS ({_newest(shape, table)}) "
-        f"SELECT {data} FROM {table} s LEFT ANTI JOIN newest k "
-        f"ON {shape.key_match('s', 'k')} AND NOT ({shown}) "
+        f"SELECT {data} FROM {table} {row} LEFT ANTI JOIN newest k "
+        f"ON {shape.key_match(row, 'k')} AND NOT ({shown}) "
         f"WHERE ({live_current(shape)}) OR {within(Partition.CHANGES)} UNION ALL "
         f"SELECT {data} FROM ({_marked(shape, f'({events})', newest)}) WHERE __last AND NOT __del"
     )

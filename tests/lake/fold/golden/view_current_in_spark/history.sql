@@ -30,13 +30,13 @@ WITH
 SELECT
   `id`,
   `name`
-FROM `lake`.`shop_internal`.`users_internal` s
+FROM `lake`.`shop_internal`.`users_internal` hdr__row
 LEFT ANTI JOIN newest k
-ON s.`id` = k.`id`
+ON hdr__row.`id` = k.`id`
   AND NOT (
-    s.hdr__partition = 'changes'
+    hdr__row.hdr__partition = 'changes'
     AND k.__shown
-    AND (k.__data_file IS NULL OR (k.__data_file = s._file AND k.__at = s._pos))
+    AND (k.__data_file IS NULL OR (k.__data_file = hdr__row._file AND k.__at = hdr__row._pos))
   )
 WHERE (hdr__partition = 'current') OR hdr__partition = 'changes'
 UNION ALL

@@ -43,16 +43,16 @@ SELECT
   `tags`,
   `place`,
   `odd `` name`
-FROM `lake`.`shop_internal`.`users_internal` s
+FROM `lake`.`shop_internal`.`users_internal` hdr__row
 LEFT ANTI JOIN newest k
-ON s.`part` = k.`part`
-  AND s.`at` = k.`at`
-  AND s.`wall` = k.`wall`
-  AND s.`photo` = k.`photo`
+ON hdr__row.`part` = k.`part`
+  AND hdr__row.`at` = k.`at`
+  AND hdr__row.`wall` = k.`wall`
+  AND hdr__row.`photo` = k.`photo`
   AND NOT (
-    s.hdr__partition = 'changes'
+    hdr__row.hdr__partition = 'changes'
     AND k.__shown
-    AND (k.__data_file IS NULL OR (k.__data_file = s._file AND k.__at = s._pos))
+    AND (k.__data_file IS NULL OR (k.__data_file = hdr__row._file AND k.__at = hdr__row._pos))
   )
 WHERE (hdr__partition = 'current') OR hdr__partition = 'changes'
 UNION ALL
