@@ -208,8 +208,15 @@ def test_the_next_database_holds_nothing_of_a_closed_one() -> None:
 
     with closing(EmbeddedDatabase()) as other:
         assert other._connection is database._connection
-        with pytest.raises(NotEmbeddedError, match="stored does not exist"):
-            other.has_rows("FROM stored")
+        for name in ("stored", "stored_rows"):
+            with pytest.raises(NotEmbeddedError, match=f"{name} does not exist"):
+                other.has_rows(f"FROM {name}")
+
+
+def test_nan_is_greater_than_every_number() -> None:
+    with closing(EmbeddedDatabase()) as database:
+        database.load("stored", pa.table({"n": [1.0, float("nan"), None]}))
+        assert database.has_rows("FROM stored WHERE n > 5")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pyiceberg.io import load_file_io
 from polynya.derived.inputs import QueryInput
 from polynya.engine.inventory import inventory, tables_of
 from polynya.engine.query_views import InputMissingError, ViewQuery, view_query
-from polynya.lake.fold.live_views import DEFINITION, definition_of, definitions
+from polynya.lake.fold.live_views import DEFINITION, definition_of, spark_views
 from polynya.lake.read.inspect import shape
 from polynya.lake.read.registered_folders import folder_of
 from polynya.lake.spark.catalog import CATALOG, holds_views, python_catalog
@@ -197,7 +197,7 @@ class ProjectViews:
         made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
         place = made.get(name)
         table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
-        text = definitions(live.dataset, live.shape, table).get(view)
+        text = spark_views(live.dataset, live.shape, table).get(view)
         if (
             place is None
             or text is None

@@ -29,7 +29,7 @@ from polynya.engine.errors import as_polynya
 from polynya.engine.inventory import inventory
 from polynya.engine.project_views import ProjectViews, query_of_view
 from polynya.engine.translated_views import query_views_of, texts_of
-from polynya.lake.fold.live_views import definitions
+from polynya.lake.fold.live_views import definitions, spark_views
 from polynya.lake.read.inspect import shape
 from polynya.lake.spark.catalog import CATALOG, holds_views, python_catalog
 from polynya.lake.warehouse.catalogs import catalog_file
@@ -263,7 +263,7 @@ class ServedCatalog:
         if self._project.target.on_glue:
             # Glue has no upper case.
             table = (table[0].lower(), table[1].lower())
-        spark = definitions(live.dataset, live.shape, quote_path(*table))[live.view]
+        spark = spark_views(live.dataset, live.shape, quote_path(*table))[live.view]
         others = representations(live.dataset, live.shape, for_trino=CATALOG)[live.view]
         return _representations({Dialect.SPARK: spark, **others})
 

@@ -2,8 +2,9 @@
 
 sqlglot translates most of it and raises where it knows of no translation; what it would translate
 to something else has a line of its own in `query/views.py` (Trino, Athena, DuckDB) or
-`query/warehouses.py` (Snowflake, Redshift). Databricks reads Spark's text. A user's query has a
-stricter translation (`query/query_views.py`).
+`query/warehouses.py` (Snowflake, Redshift). Databricks reads that text as it is. Spark has another
+one where it can tell rows by their places in files. A user's query has a stricter translation
+(`query/query_views.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError, UnsupportedError
 
-from polynya.lake.fold.live_views import HEADER_TYPES, columns_of, definitions
+from polynya.lake.fold.live_views import HEADER_TYPES, columns_of, definitions, spark_views
 from polynya.lake.fold.shape import Shape
+from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.error_catalogue.operation import VIEW_NOT_TRANSLATED
 from polynya.model.errors import OperationError
@@ -49,9 +51,6 @@ class EngineView:
     left_out: Mapping[str, DataType]
 
 
-#: Engines that read Spark's text as it is.
-_SPARKS: Final = frozenset({Dialect.SPARK, Dialect.DATABRICKS})
-
 _TYPES: Final[Mapping[Dialect, Callable[[DataType], str]]] = {
     Dialect.SPARK: str,
     Dialect.TRINO: trino_type,
@@ -78,10 +77,12 @@ def views_in(
     Raises:
         OperationError: the SQL has no translation (POLYNYA-VIEW-004).
     """
-    if dialect in _SPARKS:
+    if dialect in {Dialect.SPARK, Dialect.DATABRICKS}:
+        # Databricks reads Spark's SQL, but knows no places of Iceberg's rows.
+        made = spark_views if dialect is Dialect.SPARK else definitions
         return [
             EngineView(name, columns_of(dataset, shape, name) or {}, sql, {})
-            for name, sql in definitions(dataset, shape, table).items()
+            for name, sql in made(dataset, shape, table).items()
         ]
     try:
         left_out = _left_out(dialect, shape)
@@ -178,7 +179,7 @@ def _translated(
     match dialect:
         case Dialect.DUCKDB:
             athena = _shown(Dialect.ATHENA, columns, trino_sql(tree, shape))
-            return name.lower(), columns, _over(table, duckdb_sql(athena, _TABLE, _STORED))
+            return name.lower(), columns, duckdb_sql(athena, _TABLE, _as_it_is(table))
         case Dialect.SNOWFLAKE | Dialect.REDSHIFT:
             warehouse = SNOWFLAKE if dialect is Dialect.SNOWFLAKE else REDSHIFT
             text = in_warehouse(warehouse, _placed(tree, table), shape)
@@ -223,14 +224,11 @@ def _shown(dialect: Dialect, columns: Mapping[str, DataType], text: str) -> str:
     return f"SELECT {', '.join(shown)} FROM (\n{text}\n) AS {dialect.quote('__shown')}"
 
 
-_STORED: Final = "__stored_rows"
-_PARTITIONS: Final = "'current', 'prior', 'changes', 'retained'"
+def _as_it_is(table: str) -> str:
+    """The rows of a table for DuckDB, which finds files by `hdr__partition` only.
 
-
-def _over(table: str, text: str) -> str:
-    """A text of DuckDB over the rows of the table that views read."""
-    # Materialized: DuckDB 1.4 skips files without statistics of a column that has to be NULL.
-    return (
-        f"WITH {_STORED} AS MATERIALIZED (SELECT * FROM {table} "
-        f"WHERE hdr__partition IN ({_PARTITIONS}))\n{text}"
-    )
+    DuckDB 1.4 skips files without statistics of a column that has to be NULL, so that conditions on
+    other columns must not reach its scan. It takes conditions through no expression.
+    """
+    others = f"COLUMNS(* EXCLUDE ({h.PARTITION}))"
+    return f"(SELECT {h.PARTITION}, CASE WHEN {h.PARTITION} <> '' THEN {others} END FROM {table})"

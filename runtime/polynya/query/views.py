@@ -213,8 +213,27 @@ def duckdb_sql(trino: str, internal: str, stored: str) -> str:
                 # DuckDB gives the hash as text.
                 return exp.Unhex(this=node.copy())
             case exp.Table() if node.name == internal:
-                return exp.Table(this=exp.to_identifier(stored), alias=node.args.get("alias"))
+                return exp.Table(this=exp.Var(this=stored), alias=node.args.get("alias"))
             case _:
                 return node
 
-    return sqlglot.parse_one(trino, read="trino").transform(adapted).sql("duckdb")
+    tree = sqlglot.parse_one(trino, read="trino")
+    for exists in list(tree.find_all(exp.Exists)):
+        _join(exists)
+    return tree.transform(adapted).sql("duckdb")
+
+
+def _join(exists: exp.Exists) -> None:
+    """Make a join of `[NOT] EXISTS (SELECT 1 FROM … WHERE …)`, a term of a WHERE.
+
+    Trino's SQL has no word for such joins. DuckDB looks for each row alone unless it finds it.
+    """
+    is_anti = isinstance(exists.parent, exp.Not)
+    term: exp.Expr | None = exists.parent if is_anti else exists
+    rows = exists.find_ancestor(exp.Select)
+    assert rows is not None
+    others = [one for one in rows.args["where"].this.flatten(unnest=False) if one is not term]
+    rows.set("where", exp.Where(this=exp.and_(*others, wrap=False)))
+    inner = exists.this
+    kind, condition = "ANTI" if is_anti else "SEMI", inner.args["where"].this
+    rows.append("joins", exp.Join(this=inner.args["from_"].this, kind=kind, on=condition))

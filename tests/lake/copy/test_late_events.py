@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polynya.lake.fold.live_views import MAY_BE_LATE
+from polynya.lake.fold.newest import MAY_BE_LATE
 from tests.lab.lab import Feed, Lab, drop, put
 
 

@@ -18,6 +18,7 @@ from polynya.lake.copy import reload
 from polynya.lake.fold import fold as versions
 from polynya.lake.fold import key_changes, live_views, stored
 from polynya.lake.fold.fold import TruncateEvent, as_sql, event_columns, fold, with_clause
+from polynya.lake.fold.newest import current_by_places
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import timestamp_literal
 from polynya.lake.fold.stored import apply_aggregates, rebuild_aggregates
@@ -43,6 +44,8 @@ CURRENT = (
     "types_history",
     "replaced_elements_history",
 )
+#: Those of which only the newest events count.
+NEWEST = ("current_only", "history", "types_history")
 #: A key of each kind that is written in its own way, and columns that Spark cannot compare.
 TYPED = Shape(
     keys=("part", "at", "wall", "photo"),
@@ -97,6 +100,8 @@ def statements() -> Iterator[tuple[str, str]]:
         yield f"apply/{name}", applied(shape)
         if name in CURRENT:
             yield f"view_current/{name}", live_views.current_view(shape, TABLE)
+        if name in NEWEST:
+            yield f"view_current_in_spark/{name}", current_by_places(shape, TABLE)
         if shape.history:
             yield f"view_history/{name}", live_views.history_view(shape, TABLE)
     listed = as_sql(TRUNCATES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from polynya.lake.fold.live_views import current_of_newest
+from polynya.lake.fold.newest import current_by_places, current_of_newest
 from polynya.lake.fold.shape import Shape
 from polynya.lake.spark.api import SparkSession
 from polynya.model import headers as h
@@ -38,6 +38,8 @@ _STORED = pa.schema(
         h.TO_TIMESTAMP: pa.timestamp("us", "UTC"),
         h.UNSENT: pa.string(),
         h.COPY_CHANGE_IDENTIFIER: pa.string(),
+        "_file": pa.string(),
+        "_pos": pa.int64(),
         "life": pa.int64(),
         "id": pa.int64(),
         "name": pa.string(),
@@ -141,6 +143,7 @@ def placed(event: Event) -> Event:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("written", [current_of_newest, current_by_places])
 @pytest.mark.parametrize("history", [True, False], ids=["history", "current_only"])
 @settings(
     max_examples=EXAMPLES,
@@ -149,13 +152,20 @@ def placed(event: Event) -> Event:
     suppress_health_check=list(HealthCheck),
 )
 @given(drawn=st.lists(lives(), min_size=LIVES, max_size=LIVES))
-def test_current_is_that_of_the_fold(spark: SparkSession, history: bool, drawn: list[Life]) -> None:
+def test_current_is_that_of_the_fold(
+    spark: SparkSession,
+    written: Callable[[Shape, str], str],
+    history: bool,
+    drawn: list[Life],
+) -> None:
     rows = [row for n, life in enumerate(drawn) for row in life.rows(n, history=history)]
+    # In files of two rows, which Iceberg knows of every row.
+    rows = [{**row, "_file": f"{n // 2}", "_pos": n % 2} for n, row in enumerate(rows)]
     table = pa.Table.from_pylist(rows, _STORED)
     spark.createDataFrame(table).createOrReplaceTempView("lives_of_records")
 
     try:
-        text = current_of_newest(replace(SHAPE, history=history), "lives_of_records")
+        text = written(replace(SHAPE, history=history), "lives_of_records")
         found = spark.sql(text).toArrow().to_pylist()
     finally:
         spark.catalog.dropTempView("lives_of_records")

@@ -87,7 +87,7 @@ EVENT = (
     FoldColumn("__tail", "string", "rest of the sequence, behind the identifier",
            ("fold.fold", "copy.copy")),
     FoldColumn("__position", "string", "position in the source; `truncate` if one made the event",
-           ("fold.fold", "fold.live_views")),
+           ("fold.fold", "fold.newest")),
     FoldColumn("__op", "string", "operation of the event", ("fold.fold", "copy.reload")),
     FoldColumn(
         "__ts",
@@ -96,7 +96,7 @@ EVENT = (
         ("fold.fold", "copy.reload", "copy.recompute"),
     ),
     FoldColumn("__unsent", "array<string>", "columns that the event left out (`sql.is_unsent`)",
-           ("fold.fold", "fold.live_views")),
+           ("fold.fold", "fold.newest")),
     FoldColumn("__former", "string", "text of the key before a change of key (`sql.key_text`)",
            ("fold.fold", "fold.key_changes")),
     FoldColumn("__stored", STORED_TYPE, "headers and place of the stored version of this sequence",
@@ -104,7 +104,7 @@ EVENT = (
 )  # fmt: skip
 #: What the fold adds for itself.
 STEPS = (
-    FoldColumn("__trunc", "boolean", "a truncate made the event", ("fold.fold", "fold.live_views")),
+    FoldColumn("__trunc", "boolean", "a truncate made the event", ("fold.fold", "fold.newest")),
     FoldColumn("__next_truncate", "struct<seq:string,ci:string,tail:string,ts:timestamp>",
            "first truncate after the event", ("fold.fold",)),
     FoldColumn("__copy", "boolean", "the copy of an event that becomes the truncate after it",
@@ -140,9 +140,9 @@ STEPS = (
 #: Output of the fold: one row a version.
 FOLDED = (
     FoldColumn("__seq", "string", "sequence: place in the order of events",
-           ("fold.fold", "fold.live_views", "fold.key_changes", "copy.rows",
+           ("fold.fold", "fold.live_views", "fold.newest", "fold.key_changes", "copy.rows",
             "copy.reload", "apply.folding", "read.verify")),
-    FoldColumn("__del", "boolean", "the version is a delete", ("fold.fold", "fold.live_views")),
+    FoldColumn("__del", "boolean", "the version is a delete", ("fold.fold", "fold.newest")),
     FoldColumn("__del_before", "boolean", "the version before it is a delete; NULL for the first",
            ("fold.fold",)),
     FoldColumn("__own", "boolean", "the event is the stored version",
@@ -152,7 +152,7 @@ FOLDED = (
     FoldColumn("__from", "timestamp", "start of validity", ("fold.fold",)),
     FoldColumn("__to", "timestamp", "end of validity, NULL while open", ("fold.fold",)),
     FoldColumn("__last", "boolean", "newest version of its record",
-           ("fold.fold", "fold.live_views")),
+           ("fold.fold", "fold.newest")),
     FoldColumn("__new_op", "string", "operation of the version", ("fold.fold",)),
     FoldColumn("__orig", "record", "data columns before values were carried", ("fold.fold",)),
     FoldColumn("__ins", "timestamp", "when the record was first inserted, as far as it is known",
@@ -188,6 +188,15 @@ RECORDS = (
            ("fold.live_views",)),
     FoldColumn("__run", "bigint", "number of the run of equal versions", ("fold.live_views",)),
     FoldColumn("__next", "timestamp", "start of the next version", ("read.verify",)),
+    FoldColumn("__late", "boolean", "a pending event may be late", ("fold.newest",)),
+    FoldColumn("__older", "string", "sequence of the pending event before the newest one",
+           ("fold.newest",)),
+    FoldColumn("__open", "boolean", "its newest event is late perhaps, or shares its sequence",
+           ("fold.newest",)),
+    FoldColumn("__shown", "boolean", "Current shows its newest pending event", ("fold.newest",)),
+    FoldColumn("__data_file", "string", "data file of that event, where there are several",
+           ("fold.newest",)),
+    FoldColumn("__at", "bigint", "its position in that file", ("fold.newest",)),
     FoldColumn("__latest", "string", "last change identifier of the record in a load",
            ("copy.reload",)),
     FoldColumn("__places", "array<string>", "places of a stream that rows of the record came from",

@@ -304,13 +304,13 @@ def with_ties(shape: Shape, source: str) -> str:
     return f"SELECT *, {tie} AS __tie FROM {source}"
 
 
-def precedence(shape: Shape) -> str:
-    """Which of the events of one sequence counts: it comes first.
+#: Which of the events of one sequence counts, but for what their content decides: it comes first.
+PRECEDENCE = "__trunc, __del DESC, __position DESC NULLS LAST"
 
-    What stays equal has the same data, or is a delete.
-    """
-    content = f"IF(__tie AND NOT __del, {content_hash(shape)}, '')"
-    return f"__trunc, __del DESC, __position DESC NULLS LAST, {content} DESC"
+
+def precedence(shape: Shape) -> str:
+    """The same with their content; what stays equal has the same data, or is a delete."""
+    return f"{PRECEDENCE}, IF(__tie AND NOT __del, {content_hash(shape)}, '') DESC"
 
 
 def content_hash(shape: Shape) -> str:

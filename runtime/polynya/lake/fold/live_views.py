@@ -5,10 +5,7 @@ pending changes. When nothing is pending, Spark sees an empty broadcast and the 
 as a scan.
 
 Where no value is inherited and the view shows no times and no header columns, only the newest event
-of a record counts: `current_of_newest` needs no fold. It reads stored rows a second time only for
-records that may have a late event; a copy leaves `hdr__copy_change_identifier` of such an event
-NULL. When nothing is pending, or nothing is late, Spark finds that side of the join empty and skips
-it.
+of a record counts, and nothing is folded (`newest.py`).
 """
 
 from __future__ import annotations
@@ -19,15 +16,12 @@ from dataclasses import replace
 from typing import Final
 
 from polynya.lake.fold.fold import (
-    TRUNCATED,
     event_columns,
     fold,
-    over_record,
-    precedence,
     stored_columns,
     with_clause,
-    with_ties,
 )
+from polynya.lake.fold.newest import current_by_places, current_of_newest
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import (
     IS_OPEN_DELETE,
@@ -45,57 +39,6 @@ from polynya.model.headers import Partition
 from polynya.model.names import quote
 from polynya.model.promotion import storage_type
 from polynya.model.types import BINARY, BOOLEAN, STRING, TIMESTAMP, DataType
-
-#: Whether a pending event may be older than something that was copied before it.
-MAY_BE_LATE = f"{h.COPY_CHANGE_IDENTIFIER} IS NULL"
-
-
-def current_of_newest(shape: Shape, table: str) -> str:
-    """The data columns of Current with pending changes; nothing is inherited, deletes are hard."""
-    data = ", ".join(map(quote, shape.data))
-    # Not `row_number`: of a filter on it Spark makes a limit, which stays in the plan though there
-    # is nothing to limit.
-    before = f"lag(__seq) {over_record(shape, order=f'__seq DESC, {precedence(shape)}')}"
-    events = with_ties(shape, f"({_events(shape, table)})")
-    marked = f"SELECT *, {before} IS NULL AS __last FROM ({events})"
-    return (
-        f"SELECT {data} FROM {table} s LEFT ANTI JOIN ({_touched(shape, table)}) k "
-        f"ON {shape.key_match('s', 'k')} WHERE {live_current(shape)} UNION ALL "
-        f"SELECT {data} FROM ({marked}) WHERE __last AND NOT __del"
-    )
-
-
-def _events(shape: Shape, table: str) -> str:
-    """Pending events, and the stored versions that one of them may be older than."""
-    event = ", ".join(
-        [
-            *map(quote, shape.data),
-            f"{STORED_SEQUENCE} AS __seq",
-            f"coalesce({is_delete()}, false) AS __del",
-            f"{h.SOURCE_POSITION} AS __position",
-            f"coalesce({h.SOURCE_POSITION} = '{TRUNCATED}', false) AS __trunc",
-            f"from_json({h.UNSENT}, 'array<string>') AS __unsent",
-        ]
-    )
-    # An open delete is the newest version of its record, which Current does not have.
-    deletes = IS_OPEN_DELETE if shape.history else is_delete()
-    stored = f"{within(Partition.CURRENT)} OR ({within(Partition.PRIOR)} AND {deletes})"
-    return (
-        f"SELECT {event} FROM {table} WHERE {within(Partition.CHANGES)} UNION ALL "
-        f"SELECT {event} FROM {table} s LEFT SEMI JOIN "
-        f"({_touched(shape, table)} AND {MAY_BE_LATE}) k ON {shape.key_match('s', 'k')} "
-        f"WHERE {stored}"
-    )
-
-
-def _touched(shape: Shape, table: str) -> str:
-    """Keys of the pending changes.
-
-    A key may be there several times: to make it one costs every query a shuffle, also where nothing
-    is pending.
-    """
-    return f"SELECT {shape.key_list()} FROM {table} WHERE {within(Partition.CHANGES)}"
-
 
 HISTORY_COLUMNS: tuple[str, ...] = (
     h.KEY_HASH,
@@ -146,7 +89,10 @@ _DELETED = f"({is_delete()})"
 
 
 def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
-    """The SQL of each view of a dataset by its name; `table` is the quoted internal table."""
+    """The SQL of each view of a dataset by its name; `table` is the quoted internal table.
+
+    Any engine can run it, where it is translated; Spark has a text of its own (`spark_views`).
+    """
     table = bridged(shape, table)
     headers = _current_headers(dataset)
     stored = current_stored_view(shape, table, headers)
@@ -164,6 +110,14 @@ def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str,
         views[dataset.relations.history_view] = _young(shape, view, HISTORY_COLUMNS)
         stored = history_stored_view(shape, table)
         views[dataset.relations.history_stored_view] = _young(shape, stored, HISTORY_COLUMNS)
+    return views
+
+
+def spark_views(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
+    """The same for Spark, where `table` is the Iceberg table itself, whose rows have places."""
+    views = definitions(dataset, shape, table)
+    if _shows_newest_events(shape, _current_headers(dataset)) and not shape.bridged:
+        views[dataset.relations.view] = _young(shape, current_by_places(shape, table), ())
     return views
 
 

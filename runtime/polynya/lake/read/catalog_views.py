@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from polynya.lake.fold.live_views import DEFINITION, columns_of, definition_of, definitions
+from polynya.lake.fold.live_views import DEFINITION, columns_of, definition_of, spark_views
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.layout import create_namespaces
 from polynya.lake.spark.session import internal_path, view_catalog
@@ -74,7 +74,7 @@ def create_views(
     """
     published = []
     texts: Mapping[str, Mapping[Dialect, str]] | None = None
-    for name, sql in definitions(dataset, shape, internal_path(spark, dataset)).items():
+    for name, sql in spark_views(dataset, shape, internal_path(spark, dataset)).items():
         place = _place(spark, quote_path(view_catalog(spark), dataset.relations.schema, name))
         wanted = {DEFINITION: definition_of(shape, sql, stored)}
         if others is not None:
