@@ -15,7 +15,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from polynya.query.expressions import quoted
+from polynya.query.values import quoted
 from polynya.query.statement_stop import current_stop
 from polynya.query.translate import NotEmbeddedError
 
