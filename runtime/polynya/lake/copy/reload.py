@@ -18,6 +18,7 @@ order is known only within one.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from polynya.formats.batch import NO_ORDER, UNPARSED, AnyBatch, DatasetBatch, Fi
 from polynya.formats.loads import SplitPlan
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
+from polynya.lake.copy.compared_load import compared_load
 from polynya.lake.copy.copy import (
     CopyResult,
     named_after,
@@ -81,6 +83,7 @@ from polynya.model.names import literal, quote, shown
 from polynya.model.positions import DirectPosition, LandedUntil
 from polynya.observe.trace import span
 
+log = logging.getLogger(__name__)
 #: Modes in which the loaded rows replace all others, compared with nothing.
 REPLACING = ("drop_and_create", "truncate_and_insert")
 #: Operation in the quarantine of a record that a reload rejected, and that no copy did: as long as
@@ -336,8 +339,8 @@ def finish(
     shape, state = target.stored_shape(keys=_keys(target)), target.state.copy
     table = target.table.at(target.state.snapshot)
     comparison = ChangeCriteria.of(target.dataset, shape, reloading)
-    differences = target.spark.sql(events(shape, table, reloading, comparison))
-    nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
+    query = events(shape, table, reloading, comparison)
+    changed = _changed_in_memory(target, shape, reloading, comparison)
     # The next run must not take the files of this load for new ones.
     read = {**state.position.files, **reloading.files, **_landed(reloading)}
     files = remembered(target, read, {}, live_files)
@@ -355,15 +358,35 @@ def finish(
         ),
     )
     gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
+    moved: DataFrame | pa.Table | None = changed
+    if changed is None:
+        moved = target.spark.sql(query).localCheckpoint()
+    elif not changed.num_rows:
+        moved = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     parts = CopyParts(
-        differences.localCheckpoint(),
-        nothing,
+        moved,
+        None,
         following,
         {"polynya.reload": reloading.mode, "polynya.rows-loaded": str(reloading.rows)},
         consumed=gathered,
         instead=reloading.mode == "drop_and_create",
+        count=changed.num_rows or None if changed is not None else None,
     )
     return applier.apply(target, shape, reason=f"reload: {reloading.mode}", now=now, fresh=parts)
+
+
+def _changed_in_memory(
+    target: DatasetTable, shape: Shape, reloading: Reloading, comparison: ChangeCriteria
+) -> pa.Table | None:
+    """The events of a finished load that are found in memory; None where Spark finds them."""
+    if reloading.mode in REPLACING or comparison.newer is not None:
+        return None
+    assert target.state.snapshot is not None, "a reload has begun"
+    found = compared_load(target, shape, target.state.snapshot, reloading, comparison.columns)
+    if isinstance(found, str):
+        log.debug("the load of %s is compared by Spark: %s", target.table.name, found)
+        return None
+    return found
 
 
 def abandon(target: DatasetTable) -> None:
