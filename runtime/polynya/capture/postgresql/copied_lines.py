@@ -56,7 +56,7 @@ class CopiedLines:
     def content(self) -> bytes:
         """All lines, each with its end."""
         self._join()
-        return b"".join(self._lines)
+        return self._lines[0] if len(self._lines) == 1 else b"".join(self._lines)
 
     def _join(self) -> None:
         if not self._held:
