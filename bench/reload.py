@@ -30,21 +30,25 @@ from polynya.store.object_store import LocalObjectStore
 ROWS = int(os.environ.get("POLYNYA_BENCH_ROWS", "1000000"))
 FRACTION = float(os.environ.get("POLYNYA_BENCH_FRACTION", "0.01"))
 ROUNDS = int(os.environ.get("POLYNYA_BENCH_ROUNDS", "3"))
-TASK = StorageTask.model_validate(
-    {
-        "apiVersion": "polynya/v1",
-        "kind": "storage",
-        "name": "bench",
-        "schema": "bench",
-        "landing": {"path": "users", "format": "parquet"},
-        "datasets": [{"name": "users", "keys": ["id"], "history": True, "extracts": {}}],
-    }
-)
 
 
-def extract(path: Path, *, number: int) -> None:
+def task_of(schema: str) -> StorageTask:
+    """A task that takes in the extracts of `users`."""
+    return StorageTask.model_validate(
+        {
+            "apiVersion": "polynya/v1",
+            "kind": "storage",
+            "name": "bench",
+            "schema": schema,
+            "landing": {"path": "users", "format": "parquet"},
+            "datasets": [{"name": "users", "keys": ["id"], "history": True, "extracts": {}}],
+        }
+    )
+
+
+def extract(path: Path, *, number: int, rows: int, fraction: float) -> None:
     """Write one extract; in each after the first other records differ from those before it."""
-    ids, every = range(ROWS), round(1 / FRACTION)
+    ids, every = range(rows), round(1 / fraction)
     version = [max((k for k in range(1, number) if n % every == k), default=0) for n in ids]
     table = pa.table(
         {
@@ -61,7 +65,7 @@ def extract(path: Path, *, number: int) -> None:
 
 
 def run(spark: SparkSession, landing: Path) -> list[tuple[str, float]]:
-    """Process what has landed; every event and the seconds since the one before."""
+    """Take in what has landed; every event and the seconds since the one before."""
     seen: list[tuple[str, float]] = []
     before = time.monotonic()
 
@@ -72,21 +76,20 @@ def run(spark: SparkSession, landing: Path) -> list[tuple[str, float]]:
         before = now
 
     context = EngineContext(spark=spark, landing=LocalObjectStore(landing), sink=note)
-    for failure in run_once(context, units(context, [TASK])).failures.values():
+    for failure in run_once(context, units(context, [task_of("bench")])).failures.values():
         raise failure
     return seen
 
 
-def peer(spark: SparkSession, file: Path) -> float:
-    """Seconds of `CREATE TABLE AS SELECT` of an extract."""
+def peer(spark: SparkSession, file: Path, table: str) -> float:
+    """Seconds of `CREATE TABLE AS SELECT` of an extract; the table is dropped."""
     spark.read.parquet(str(file)).createOrReplaceTempView("landed")
     began = time.monotonic()
     spark.sql(
-        f"CREATE TABLE polynya.peer.users USING iceberg TBLPROPERTIES ({PROPERTIES}) "
-        "AS SELECT * FROM landed"
+        f"CREATE TABLE {table} USING iceberg TBLPROPERTIES ({PROPERTIES}) AS SELECT * FROM landed"
     )
     seconds = time.monotonic() - began
-    spark.sql("DROP TABLE polynya.peer.users PURGE")
+    spark.sql(f"DROP TABLE {table} PURGE")
     return seconds
 
 
@@ -99,13 +102,13 @@ def main() -> None:
         ratios = []
         for number in range(1, ROUNDS + 2):
             file = landing / "users" / f"{number}.parquet"
-            extract(file, number=number)
+            extract(file, number=number, rows=ROWS, fraction=FRACTION)
             began = time.monotonic()
             steps = run(spark, landing)
             whole = time.monotonic() - began
             loading = sum(seconds for kind, seconds in steps if kind == "reload.loaded")
             moving = sum(seconds for kind, seconds in steps if kind == "extract.applied")
-            beside = peer(spark, file)
+            beside = peer(spark, file, "polynya.peer.users")
             if number > 1:
                 ratios.append(whole / beside)
             print(
