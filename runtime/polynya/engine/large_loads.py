@@ -238,7 +238,10 @@ class LargeLoads:
                 return plan
             if not plan.splits:
                 return "no record can be read"
-            columns = BatchColumns(plan.met, list(plan.progress), of_load=plan.load)
+            dataset = table.table.dataset
+            named = plan.met or frozenset(set(plan.schema) - set(dataset.events.columns))
+            of_load = dataset.landing.extracts is None
+            columns = BatchColumns(named, list(plan.progress), of_load=of_load)
             refuse_unknown_columns(table.context, table.table, columns)
             if plan.declared is not None and not set(table.columns) <= set(plan.declared):
                 return "the files lack columns of the table"

@@ -358,10 +358,12 @@ def finish(
         ),
     )
     gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
-    moved: DataFrame | pa.Table | None = changed
+    moved: DataFrame | pa.Table
     if changed is None:
         moved = target.spark.sql(query).localCheckpoint()
-    elif not changed.num_rows:
+    elif changed.num_rows:
+        moved = changed
+    else:
         moved = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     parts = CopyParts(
         moved,
