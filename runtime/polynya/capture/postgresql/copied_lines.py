@@ -18,8 +18,9 @@ from polynya.capture.postgresql.tables import PgColumn
 
 #: Control characters stand in no JSON, so nothing is ever quoted.
 FORMAT: Final = "(FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01', ENCODING 'UTF8')"
-#: Rows and bytes that are put together at a time. Each array has to stay below 2 GB.
-_ROWS, _BYTES = 50_000, 32 << 20
+#: Bytes that are put together at a time: those of values, and those of the texts between them. Each
+#: array has to stay below 2 GB, also with a value of 1 GB.
+_VALUE_BYTES, _TEXT_BYTES = 32 << 20, 64 << 20
 
 
 class CopiedLines:
@@ -34,14 +35,18 @@ class CopiedLines:
         self.rows = 0
         self._names = [str(index) for index in range(len(columns))]
         places = {item.name: index for index, item in enumerate(columns)}
+        #: Texts, and numbers of columns.
         self._parts: list[bytes | int] = []
+        text = b""
         for part in parts:
             if isinstance(part, PgColumn):
-                self._parts.append(places[part.name])
-            elif self._parts and isinstance(self._parts[-1], bytes):
-                self._parts[-1] += part.encode()
+                self._parts += [text, places[part.name]]
+                text = b""
             else:
-                self._parts.append(part.encode())
+                text += part.encode()
+        self._parts.append(text + b"\n")
+        text_bytes = sum(len(part) for part in self._parts if isinstance(part, bytes))
+        self._most_rows = max(_TEXT_BYTES // text_bytes, 1)
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._lines: list[bytes] = []
@@ -50,7 +55,7 @@ class CopiedLines:
         """Take a row with its end of line."""
         self._held.append(row)
         self._held_bytes += len(row)
-        if len(self._held) >= _ROWS or self._held_bytes >= _BYTES:
+        if len(self._held) >= self._most_rows or self._held_bytes >= _VALUE_BYTES:
             self._join()
 
     def content(self) -> bytes:
@@ -68,7 +73,7 @@ class CopiedLines:
             values[part] if isinstance(part, int) else pa.scalar(part, pa.binary())
             for part in self._parts
         ]
-        joined = pc.binary_join_element_wise(*pieces, pa.scalar(b"\n"), pa.scalar(b""))
+        joined = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
         if not values:
             joined = pa.repeat(joined, rows)
         size = pc.sum(pc.binary_length(joined)).as_py()
