@@ -58,7 +58,7 @@ def stored_side(rows: dict[Any, Any]) -> pa.Table:
 
 def same(one: Any, other: Any) -> bool:
     """As `<=>` has it."""
-    return one == other or (one != one and other != other)
+    return bool(one == other or (one != one and other != other))
 
 
 def expected(loaded: dict[Any, Any], stored: dict[Any, Any], *, deletes: bool) -> dict[Any, str]:
