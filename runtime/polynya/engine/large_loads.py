@@ -254,7 +254,9 @@ class LargeLoads:
             if following is None:
                 return plan, staged
             forget(table.table, staged)
-            if isinstance(following, SplitPlan) and following.schema != plan.schema:
+            if isinstance(following, SplitPlan) and (
+                not following.splits or following.schema != plan.schema
+            ):
                 forget_columns(table.table)
                 return "its records have other columns than its first ones"
             plan = following
