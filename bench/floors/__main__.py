@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import cold
-from bench.floors import loads, merges, views, waiting
+from bench.floors import loads, merges, reloads, views, waiting
 from bench.floors.floor import Measured, table
 from bench.floors.lake import lake_in
 from bench.floors.records import Kind
 from bench.floors.sizes import TINY, Sizes
 from polynya.observe import trace
 
-PARTS = ("cold", "load", "step", "apply", "views", "waiting")
+PARTS = ("cold", "load", "step", "apply", "reload", "views", "waiting")
 _KINDS: tuple[Kind, ...] = ("parquet", "json")
 
 
@@ -36,6 +36,8 @@ def measured(parts: Sequence[str], sizes: Sizes, folder: Path) -> Iterator[Measu
         for case in merges.cases(sizes):
             if case.name.split("_")[0] in parts:
                 yield merges.measure(lake, case, sizes)
+        if "reload" in parts:
+            yield reloads.measure(lake, sizes)
         if "views" in parts:
             yield from views.measure(lake, sizes)
         if "waiting" in parts:
@@ -55,6 +57,7 @@ def options() -> argparse.Namespace:
         ("rounds", "rounds that count"),
         ("warm-up", "rounds before them, of large batches"),
         ("step-warm-up", "rounds before them, of small batches"),
+        ("reload-rows", "rows of the extracts that are compared"),
         ("view-rows", "rows of the table whose view is queried"),
         ("waiting-rows", "rows of the load beside which a small dataset waits"),
     ):

@@ -25,6 +25,7 @@ class Sizes:
     apply_fraction: float = 0.01
     warm_up: int = 2
     rounds: int = 5
+    reload_rows: int = 1_000_000
     waiting_rows: int = 2_000_000
     waiting_idle: int = 5
     view_rows: int = 1_000_000
@@ -44,6 +45,7 @@ TINY = Sizes(
     apply_fraction=0.05,
     warm_up=0,
     rounds=2,
+    reload_rows=1_000,
     waiting_rows=2_000,
     waiting_idle=1,
     view_rows=1_000,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench import limits
-from bench.floors import ctas, loads, merges, views, waiting
+from bench.floors import ctas, loads, merges, reloads, views, waiting
 from bench.floors.floor import Measured, table
 from bench.floors.lake import Lake
 from bench.floors.records import Kind
@@ -52,6 +52,12 @@ FLOORS = [case for case in merges.cases(TINY) if case.at_least is not None]
 @pytest.mark.parametrize("case", FLOORS, ids=lambda case: case.name)
 def test_changes_and_a_merge_leave_the_same_rows(case: merges.Case, lake: Lake) -> None:
     merges.measure(lake, case, TINY)
+
+
+def test_a_reload_and_its_peer_take_in_each_extract(lake: Lake) -> None:
+    line = reloads.measure(lake, TINY)
+
+    assert (len(line.ours), len(line.peer), line.at_least) == (TINY.rounds, TINY.rounds, 0.5)
 
 
 def test_a_view_has_the_rows_of_current_before_and_after_an_apply(lake: Lake) -> None:

@@ -16,6 +16,7 @@ from polynya.formats.base import ReadBatch, ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
 from polynya.formats.files import Discovery, before_file
 from polynya.formats.registry import format_of, loads_of
+from polynya.lake.copy.copy import CopyResult
 from polynya.lake.table.ownership import refuse_direct
 from polynya.lake.table.state import Reloading
 from polynya.model.config.task import StorageTask
@@ -161,11 +162,22 @@ class TaskLanding:
 
     @span("load")
     def _by_tasks(self, table: WorkingDataset, discovery: Discovery, listed: Listed) -> bool:
-        if any(self._context.begun.is_suspect(part.path) for part in discovery.files):
-            # Reading one by one shows which of them ends a process.
+        if self._is_suspect(discovery):
             return False
         request = self._request(table, discovery.files, load=discovery.load)
         return self._loading.copy_next(table, discovery, listed.paths, request)
+
+    def _is_suspect(self, discovery: Discovery) -> bool:
+        """Whether reading files one by one has to show which of them ends a process."""
+        return any(self._context.begun.is_suspect(part.path) for part in discovery.files)
+
+    @span("gather")
+    def gather_by_tasks(self, table: WorkingDataset, discovery: Discovery) -> CopyResult | None:
+        """Gather a part of a reload by tasks; None when `read` has to read its next batch."""
+        if self._is_suspect(discovery):
+            return None
+        request = self._request(table, discovery.files, load=True)
+        return self._loading.gather_next(table, discovery, request)
 
     @span("read")
     def read(

@@ -1,4 +1,4 @@
-"""Large first loads, and large copies of change files on a cluster, by tasks of Spark.
+"""Large first loads, reloads, and large copies of change files on a cluster, by tasks of Spark.
 
 The decision is taken anew for each step, and all else is copied in batches by one process.
 """
@@ -17,9 +17,11 @@ from polynya.formats.base import ReadRequest
 from polynya.formats.begun import Begun
 from polynya.formats.files import Discovery, before_file
 from polynya.formats.loads import LoadFormat, LoadLimits, SplitBoundary, SplitPlan
+from polynya.lake.copy.copy import CopyResult
 from polynya.lake.copy.load import (
     SoFar,
     StagedLoad,
+    StagedRows,
     TellSoFar,
     commit_load,
     forget,
@@ -27,6 +29,7 @@ from polynya.lake.copy.load import (
     is_unique,
     stage_load,
 )
+from polynya.lake.copy.reload import commit_reload, stage_reload
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import enter
 from polynya.lake.table.suspension import BadRecordError, held_at, refuse_suspended
@@ -105,8 +108,30 @@ def decide_changes(discovery: Discovery, target: DatasetTable, limits: LoadLimit
     return LoadDecision(reason is None, reason or f"change files of {size} bytes", is_large)
 
 
+def decide_gathering(
+    discovery: Discovery, target: DatasetTable, limits: LoadLimits
+) -> LoadDecision:
+    """Whether unread files of a reload are worth tasks, which gather its rows as they are."""
+    size = sum(part.size for part in discovery.files)
+    dataset = target.dataset
+    refusals = (
+        (size < limits.least_bytes, f"{size} bytes are one batch"),
+        (dataset.mapping.is_set, "its columns are mapped"),
+        (dataset.withholds, "its records are withheld"),
+        (not dataset.events.keys, "the keys are not known"),
+        (dataset.truncates is not None, "a truncate may be among the records"),
+        (
+            dataset.landing.extracts is not None and dataset.events.timestamp is not None,
+            "its rows tell when they changed",
+        ),
+    )
+    reason = next((why for holds, why in refusals if holds), None)
+    is_large = size >= limits.least_bytes
+    return LoadDecision(reason is None, reason or f"a full load of {size} bytes", is_large)
+
+
 class LargeLoads:
-    """Loads and large copies of the files of one task."""
+    """Loads, reloads and large copies of the files of one task."""
 
     def __init__(self, loads: LoadFormat | None, limits: LoadLimits) -> None:
         self._loads = loads
@@ -165,6 +190,77 @@ class LargeLoads:
         )
         table.tell(progress)
         return True
+
+    def gather_next(
+        self, table: WorkingDataset, discovery: Discovery, request: ReadRequest
+    ) -> CopyResult | None:
+        """Gather one commit's worth of a reload; None when the files must be read in batches.
+
+        Raises what `lake.copy.reload.load` raises.
+        """
+        now = table.context.clock.now()
+        decision = decide_gathering(discovery, table.table, self._limits)
+        if self._loads is None or not decision.by_tasks:
+            if decision.is_large:
+                self._tell_batches(table, decision.reason)
+            return None
+        done = self._staged_reload(self._loads, table, discovery, request, now)
+        if isinstance(done, str):
+            self._tell_batches(table, done)
+            return None
+        plan, staged = done
+        result = commit_reload(table.table, plan, staged, now=now)
+        self._places[table.name] = plan.places_after(staged.reports)
+        return result
+
+    def _staged_reload(
+        self,
+        loads: LoadFormat,
+        table: WorkingDataset,
+        discovery: Discovery,
+        request: ReadRequest,
+        now: datetime,
+    ) -> tuple[SplitPlan, StagedRows] | str:
+        """Let tasks read a part of a reload; else why the files must be read in batches.
+
+        Only batches carry out what the policies say of columns that differ from the table's.
+        """
+        damaged: dict[str, str] = {}
+        places = self._places.get(table.name, {})
+
+        def replan() -> SplitPlan | str:
+            return loads.plan(request, self._limits, damaged, places)
+
+        with table.context.begun.loading(part.path for part in request.files[:_MOST_FILES_NOTED]):
+            plan = replan()
+        for _ in range(_MOST_PLANS):
+            if isinstance(plan, str):
+                return plan
+            if not plan.splits:
+                return "no record can be read"
+            dataset = table.table.dataset
+            named = plan.met or frozenset(set(plan.schema) - set(dataset.events.columns))
+            of_load = dataset.landing.extracts is None
+            columns = BatchColumns(named, list(plan.progress), of_load=of_load)
+            refuse_unknown_columns(table.context, table.table, columns)
+            if plan.declared is not None and not set(table.columns) <= set(plan.declared):
+                return "the files lack columns of the table"
+            if types_that_need_a_rewrite(table.columns, plan.schema):
+                return "a column gets another type"
+            tell = _progress_reporter(table, discovery, plan)
+            with _noting_files(table.context.begun, plan):
+                staged = stage_reload(table.table, plan, now=now, tell=tell)
+            following = _corrected_plan(loads, plan, staged, damaged, replan)
+            if following is None:
+                return plan, staged
+            forget(table.table, staged)
+            if isinstance(following, SplitPlan) and (
+                not following.splits or following.schema != plan.schema
+            ):
+                forget_columns(table.table)
+                return "its records have other columns than its first ones"
+            plan = following
+        return "the files cannot be settled"
 
     def _staged(
         self,
@@ -230,15 +326,18 @@ class LargeLoads:
     def _in_batches(self, table: WorkingDataset, reason: str) -> bool:
         if table.table.owned:
             forget_columns(table.table)
+        self._tell_batches(table, reason)
+        return False
+
+    def _tell_batches(self, table: WorkingDataset, reason: str) -> None:
         if table.context.is_news(f"{table.name} is loaded in batches", reason):
             table.tell(events.LoadInBatches(subject=table.name, reason=reason))
-        return False
 
 
 def _corrected_plan(
     loads: LoadFormat,
     plan: SplitPlan,
-    staged: StagedLoad,
+    staged: StagedRows,
     damaged: dict[str, str],
     replan: Callable[[], SplitPlan | str],
 ) -> SplitPlan | str | None:

@@ -15,9 +15,9 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from polynya.query.values import quoted
 from polynya.query.statement_stop import current_stop
 from polynya.query.translate import NotEmbeddedError
+from polynya.query.values import quoted
 
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "allow_community_extensions": "false",

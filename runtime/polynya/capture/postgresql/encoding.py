@@ -61,7 +61,7 @@ def decimal(precision: int) -> Encoding:
         digits = f"replace({value}::text, '.', '')"
         if precision <= 18:
             number = _few_bytes(f"{digits}::int8")
-            return _finite(value, binary(number))
+            return _finite(value, f"'\"' || encode({number}, 'base64') || '\"'")
         return _finite(value, _any_bytes(f"{digits}::numeric"))
 
     return encode
@@ -120,13 +120,16 @@ def zoned_timestamp(digits: int) -> Encoding:
 
     def encode(value: Sql) -> Sql:
         clock = f'to_char({value}, \'MM-DD"T"HH24:MI:SS{seconds}"Z"\')'
+        # Years of four digits need no arithmetic, which takes three times as long.
+        usual = f'to_char({value}, \'YYYY-MM-DD"T"HH24:MI:SS{seconds}"Z"\')'
+        is_usual = f"{value} >= '0001-01-01 00:00:00Z' AND {value} < '10000-01-01 00:00:00Z'"
         year = f"extract(year FROM {value})::int"
         # There is no year 0 in PostgreSQL: 1 BC is Java's 0.
         counted = f"({year} + ({year} < 0)::int)"
         sign = f"CASE WHEN {counted} < 0 THEN '-' WHEN {counted} > 9999 THEN '+' ELSE '' END"
         width = f"greatest(4, length(abs({counted})::text))"
         return (
-            f"'\"' || CASE WHEN isfinite({value}) THEN {sign} || "
+            f"'\"' || CASE WHEN {is_usual} THEN {usual} WHEN isfinite({value}) THEN {sign} || "
             f"lpad(abs({counted})::text, {width}, '0') || '-' || {clock} "
             f"ELSE {value}::text END || '\"'"
         )

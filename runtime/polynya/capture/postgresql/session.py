@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import pg8000.native
+from pg8000.core import COPY_DATA
 
 from polynya.capture.source import Access
 from polynya.model.error_catalogue.capture_databases import (
@@ -123,6 +124,9 @@ def lsn_text(number: int) -> str:
 _CONNECT_SECONDS: Final = 15
 #: Milliseconds that sent bytes may stay without answer before the network counts as cut.
 _UNACKNOWLEDGED_MILLIS: Final = 60_000
+#: Bytes that are received at a time, and those before the content of a message.
+_BUFFER_BYTES: Final = 1 << 18
+_HEAD: Final = 5
 #: What values look like as text, and that nothing ends or filters a long load unseen.
 _SETTINGS: Final = {
     "timezone": "UTC",
@@ -166,8 +170,10 @@ class PostgresSession:
 
     def copy(self, statement: str, write: Callable[[bytes], Any]) -> None:
         """Hand what `COPY … TO STDOUT` sends to `write`, a row at a time."""
+        connection = self._connection
+        connection.message_types[COPY_DATA] = _rows_of(connection._sock, write)
         try:
-            self._connection.run(statement, stream=_Sink(write))
+            connection.run(statement, stream=_Sink(write))
         except FAILURES as error:
             raise failed(self._access, error) from None
 
@@ -192,6 +198,32 @@ class _Sink:
         self.write = write
 
 
+def _rows_of(sock: Any, write: Callable[[bytes], Any]) -> Callable[[bytes, Any], None]:
+    """A handler of one row that also takes those that have arrived behind it.
+
+    The driver needs twice as long for a row, and other loads wait for the interpreter meanwhile.
+    """
+    (code,) = COPY_DATA
+
+    def take(row: bytes, _context: Any) -> None:
+        write(row)
+        while True:
+            arrived = sock.peek(1)
+            at, end = 0, len(arrived)
+            # A message: its code, the length of the rest with these four bytes, the row.
+            while at + _HEAD <= end and arrived[at] == code:
+                after = at + 1 + int.from_bytes(arrived[at + 1 : at + _HEAD])
+                if after > end:
+                    break
+                write(arrived[at + _HEAD : after])
+                at = after
+            if not at:
+                return
+            sock.read(at)
+
+    return take
+
+
 def _connect(access: Access, *, replicates: bool) -> Any:
     plain = socket.create_connection((access.host, access.port), timeout=_CONNECT_SECONDS)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -211,6 +243,7 @@ def _connect(access: Access, *, replicates: bool) -> Any:
         raise
     # A statement may take hours; a network that is cut is found by the limits above.
     connection._usock.settimeout(None)
+    connection._sock = connection._usock.makefile(mode="rwb", buffering=_BUFFER_BYTES)
     return connection
 
 

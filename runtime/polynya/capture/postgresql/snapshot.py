@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from polynya.capture.conditions import condition
 from polynya.capture.postgresql import growing
+from polynya.capture.postgresql.copied_lines import FORMAT, CopiedLines
 from polynya.capture.postgresql.session import PostgresSession, identifier, literal, lsn_number
 from polynya.capture.postgresql.slots import ExportedSnapshot, transactions_seen
 from polynya.capture.postgresql.tables import PgColumn, PgTable, field_schema
@@ -117,17 +118,26 @@ def source_of(*, database: str, prefix: str, lsn: int, micros: int, version: str
 
 def line(table: PgTable, source: Mapping[str, Any]) -> str:
     """SQL of the event line of a row, without the end of line; it holds no control characters."""
+    parts = line_parts(table, source)
+    return " || ".join(literal(one) if isinstance(one, str) else value(one) for one in parts)
+
+
+def line_parts(table: PgTable, source: Mapping[str, Any]) -> list[str | PgColumn]:
+    """The event line of a row: texts, and columns whose `value` stands between them."""
     row_source = {**source, "schema": table.schema, "table": table.relation}
     by_name = {item.name: item for item in table.columns}
-    key = _object(by_name[name] for name in table.key) if table.key else literal("null")
+    key = _object(by_name[name] for name in table.key) if table.key else ["null"]
     times = {name: source[name] for name in ("ts_ms", "ts_us", "ts_ns")}
     rest = {"source": row_source, "transaction": None, "op": "r", **times}
     tail = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))[1:]
-    parts = (
-        literal('{"key":'), key, literal(',"value":{"before":null,"after":'),
-        _object(table.columns), literal(f",{tail}}}"),
-    )  # fmt: skip
-    return " || ".join(parts)
+    return [
+        '{"key":', *key, ',"value":{"before":null,"after":', *_object(table.columns), f",{tail}}}",
+    ]  # fmt: skip
+
+
+def value(item: PgColumn) -> str:
+    """SQL of a value of a row as JSON; it holds no control characters and is never empty."""
+    return f"coalesce({item.written.encode(column(item.name))}, 'null')"
 
 
 def column(name: str) -> str:
@@ -135,17 +145,12 @@ def column(name: str) -> str:
     return f"{ROW}.{identifier(name)}"
 
 
-def _object(columns: Iterable[PgColumn]) -> str:
-    parts: list[str] = []
-    opening = "{"
+def _object(columns: Iterable[PgColumn]) -> list[str | PgColumn]:
+    parts: list[str | PgColumn] = []
     for item in columns:
         name = json.dumps(item.name, ensure_ascii=False)
-        parts.append(literal(f"{opening}{name}:"))
-        parts.append(f"coalesce({item.written.encode(column(item.name))}, 'null')")
-        opening = ","
-    if not parts:
-        return literal("{}")
-    return " || ".join([*parts, literal("}")])
+        parts += [f"{',' if parts else '{'}{name}:", item]
+    return [*parts, "}"] if parts else ["{}"]
 
 
 #: Bytes of rows that are held in memory at a time; very long rows come in smaller chunks.
@@ -240,8 +245,6 @@ def _values(table: PgTable, key: Sequence[str]) -> str:
     return values[0] if len(values) == 1 else f"({', '.join(values)})"
 
 
-# Control characters stand in no JSON, so nothing is ever quoted and each row is a line as it is.
-_FORMAT = "(FORMAT csv, DELIMITER E'\\x02', QUOTE E'\\x01', ENCODING 'UTF8')"
 # The view shows the files that a table had then, the functions those that it has now.
 _REWRITTEN = """\
 SELECT count(*) FROM pg_class c WHERE (c.oid = {oid} OR c.oid IN
@@ -398,13 +401,14 @@ class PostgresSnapshot:
         last: Key | None,
         is_last: bool,
     ) -> Chunk:
-        taken: list[bytes] = []
-        query = f"SELECT {line(table, self._source)} FROM {table.sql} {ROW}"
-        session.copy(f"COPY ({query}{_where(conditions)}) TO STDOUT {_FORMAT}", taken.append)
-        content = b"".join(taken)
-        if taken:
-            self._lengths[table.name] = len(content) / len(taken)
-        return Chunk(content, len(taken), last if taken else None, is_last)
+        lines = CopiedLines(table.columns, line_parts(table, self._source))
+        selected = ", ".join(map(value, table.columns))
+        query = f"SELECT {selected} FROM {table.sql} {ROW}{_where(conditions)}"
+        session.copy(f"COPY ({query}) TO STDOUT {FORMAT}", lines.write)
+        content = lines.content()
+        if lines.rows:
+            self._lengths[table.name] = len(content) / lines.rows
+        return Chunk(content, lines.rows, last if lines.rows else None, is_last)
 
     @contextmanager
     def _session(self) -> Iterator[PostgresSession]:

@@ -75,7 +75,7 @@ class FileReloads:
             begun = self._begin(table)
         else:
             table.table.take_over()
-        changed = gather(table, self._load(table, begun.glob))
+        changed = gather(table, self._load(begun.glob))
         if changed is not None:
             # Whoever writes it may not be done: the next attempt begins with it again.
             lake.abandon(table.table)
@@ -102,14 +102,14 @@ class FileReloads:
             self.landing.files(), self.dataset, self.settings.files
         )
         glob = load_glob(landed, self.dataset, self.settings)
-        refuse_no_files(self._load(table, glob), self.dataset, self.settings.files)
+        refuse_no_files(self._load(glob), self.dataset, self.settings.files)
         table.table.take_over()
         if table.table.table.files(Partition.CHANGES, table.table.state.snapshot):
             table.apply("a reload begins")
         now = self.context.clock.now()
         return lake.begin(table.table, self.settings.mode, now=now, glob=glob, due=now)
 
-    def _load(self, table: WorkingDataset, glob: str | None) -> FullLoad:
+    def _load(self, glob: str | None) -> FullLoad:
         def files() -> list[ObjectInfo]:
             named, landed = self.landing.format.full_load, self.landing.files()
             chosen = {info.path for info in named(landed, self.dataset, glob)}
@@ -118,7 +118,7 @@ class FileReloads:
 
         return FullLoad(
             find=lambda done: unread(files(), done, may_grow=False),
-            read=lambda parts: self.landing.read(table, parts, load=True),
+            landing=self.landing,
         )
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from polynya.engine.dataset import WorkingDataset
 from polynya.engine.landing import TaskLanding
-from polynya.formats.batch import DatasetBatch, FilePart, FileProgress
+from polynya.formats.batch import DatasetBatch, FileProgress
 from polynya.formats.files import Discovery, nothing_to_reload, unread
 from polynya.lake.apply.apply import ApplyResult
 from polynya.lake.copy import reload as lake
+from polynya.lake.copy.copy import CopyResult
 from polynya.lake.copy.reload import at_places
 from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.config.dataset import Incomplete, ResolvedDataset
@@ -22,16 +23,14 @@ from polynya.streams.direct import DirectReader, NextRead
 
 #: Finds unread files, given what was read so far by path.
 FindFiles: TypeAlias = Callable[[Mapping[str, FileProgress]], Discovery]
-#: Reads the next batch of these files.
-ReadParts: TypeAlias = Callable[[Sequence[FilePart]], DatasetBatch]
 
 
 @dataclass(frozen=True, slots=True)
 class FullLoad:
-    """The files of a load, and how they are read."""
+    """The files of a load, and the landing zone that they are read from."""
 
     find: FindFiles
-    read: ReadParts
+    landing: TaskLanding
 
 
 def gather(dataset: WorkingDataset, load: FullLoad) -> str | None:
@@ -50,9 +49,15 @@ def gather(dataset: WorkingDataset, load: FullLoad) -> str | None:
             return discovery.changed[0].path
         if not discovery.files:
             return next((path for path, progress in done.items() if not progress.complete), None)
-        batch = load.read(discovery.files)
-        left = len(discovery.files) - sum(file.complete for file in batch.files.values())
-        _add(dataset, batch, files_left=left)
+        with dataset.views_following():
+            result = load.landing.gather_by_tasks(dataset, discovery)
+        if result is None:
+            result = _added(dataset, load.landing.read(dataset, discovery.files, load=True))
+        read = lake.under_way(dataset.table).files
+        left = sum(
+            part.path not in read or not read[part.path].complete for part in discovery.files
+        )
+        _tell(dataset, result, files_left=left)
     return None
 
 
@@ -73,14 +78,18 @@ def gather_from_stream(
         if records.next.is_nothing:
             return
         read = reader.read(records, dataset.known_table, context.clock.now(), load=True)
-        _add(dataset, at_places(read.batch, source), files_left=0)
+        _tell(dataset, _added(dataset, at_places(read.batch, source)), files_left=0)
 
 
-def _add(dataset: WorkingDataset, batch: DatasetBatch, *, files_left: int) -> None:
-    """Add a batch to the gathered rows, and report it."""
+def _added(dataset: WorkingDataset, batch: DatasetBatch) -> CopyResult:
+    """Add a batch to the gathered rows."""
     mapped = dataset.apply_schema_changes(dataset.map_columns(batch))
     with dataset.views_following():
-        result = lake.load(dataset.table, mapped, now=dataset.context.clock.now())
+        return lake.load(dataset.table, mapped, now=dataset.context.clock.now())
+
+
+def _tell(dataset: WorkingDataset, result: CopyResult, *, files_left: int) -> None:
+    """Report what was gathered."""
     dataset.tell(
         ReloadLoaded(
             subject=dataset.name,
@@ -125,7 +134,7 @@ def landed_full_load(working: WorkingDataset, landing: TaskLanding, glob: str | 
         find=lambda done: unread(
             named(landing.files(), dataset, glob), done, may_grow=False, in_order=in_order
         ),
-        read=lambda files: landing.read(working, files, load=True),
+        landing=landing,
     )
 
 

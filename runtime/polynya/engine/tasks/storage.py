@@ -356,7 +356,7 @@ class ExtractsDataset:
 
         return FullLoad(
             find=lambda done: unread(files_of_extract().files, done, may_grow=False),
-            read=lambda files: self._landing.read(table, files, load=True),
+            landing=self._landing,
         )
 
     def _finish(self, table: WorkingDataset, gathered: Reloading) -> None:

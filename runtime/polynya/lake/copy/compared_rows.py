@@ -168,9 +168,10 @@ class FewRows:
             live = pc.and_not(found.rows.column(IN_CURRENT), deleted)
             stored = found.rows.filter(live).select(list(shape.data))
         changed, gone = _differing(rows, stored, shape)
-        gone = gone.append_column(h.KEY_HASH, _hashes(run, gone.select(list(shape.keys))))
+        hashes = spark_hashes(run.target.spark, shape, gone.select(list(shape.keys)))
+        gone = gone.append_column(h.KEY_HASH, hashes)
         events = pa.concat_tables(
-            [_events(changed, shape, types, step), _events(gone, shape, types, step)]
+            [events_of(changed, shape, types, step), events_of(gone, shape, types, step)]
         )
         return ComparedRows(events, found)
 
@@ -198,14 +199,14 @@ def _differing(rows: pa.Table, stored: pa.Table, shape: Shape) -> tuple[pa.Table
     before = stored.take(at)
     differs = new
     for name in shape.values:
-        differs = pc.or_(differs, _differ(rows.column(name), before.column(name)))
+        differs = pc.or_(differs, unequal(rows.column(name), before.column(name)))
     operations = pc.if_else(new, "i", "u")
     changed = rows.append_column(h.OPERATION, operations).filter(differs)
     gone = stored.filter(of_stored.is_null())
     return changed, gone.append_column(h.OPERATION, pa.repeat("d", gone.num_rows))
 
 
-def _differ(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
+def unequal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
     """Whether values are not the same: never NULL."""
     one, other = one.combine_chunks(), other.combine_chunks()
     same = pc.equal(one, other)
@@ -215,16 +216,16 @@ def _differ(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
     return pc.invert(pc.or_(pc.fill_null(same, False), both))  # noqa: FBT003 - of Arrow
 
 
-def _hashes(run: ApplyRun, keys: pa.Table) -> pa.Array:
-    """`KEY_HASH` of some keys."""
+def spark_hashes(spark: SparkSession, shape: Shape, keys: pa.Table) -> pa.Array:
+    """`KEY_HASH` of some keys, of any type."""
     if not keys.num_rows:
         return pa.array([], pa.binary())
-    frame = run.target.spark.createDataFrame(keys, schema=spark_schema(keys.schema))
-    hashed = frame.selectExpr(f"{key_hash(run.shape)} AS {h.KEY_HASH}")
+    frame = spark.createDataFrame(keys, schema=spark_schema(keys.schema))
+    hashed = frame.selectExpr(f"{key_hash(shape)} AS {h.KEY_HASH}")
     return collected_rows(hashed).column(h.KEY_HASH).combine_chunks()
 
 
-def _events(
+def events_of(
     rows: pa.Table, shape: Shape, types: Mapping[str, pa.DataType], step: Reloading
 ) -> pa.Table:
     """Rows with their operation and hash as events of a step: a delete has only its key."""

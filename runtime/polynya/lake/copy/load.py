@@ -119,26 +119,29 @@ class TaskWork:
 
 
 @dataclass(frozen=True, slots=True)
-class StagedLoad:
-    """A load whose files are written and in no snapshot yet.
+class StagedRows:
+    """Rows of a plan whose files are written and in no snapshot yet.
 
     Attributes:
         files: that were staged.
         reports: by number of the split.
         job: that wrote them, to look at rejected records again.
-        shape: of the table that the files are for.
-        keeping: what the load does to kept events.
     """
 
     files: Sequence[DataFile]
     reports: Mapping[int, SplitReport]
-    job: _Job
-    shape: Shape
+    job: SplitJob
+
+
+@dataclass(frozen=True, slots=True)
+class StagedLoad(StagedRows):
+    """The same of a load; `keeping` is what it does to kept events."""
+
     keeping: Retention
 
 
 @dataclass(slots=True)
-class _Job:
+class SplitJob:
     """Reads the splits of a plan, as often as its rows are asked for."""
 
     target: DatasetTable
@@ -195,7 +198,7 @@ def stage_load(
     `tell` hears meanwhile, in another thread, how far the tasks are.
     Raises what the store raises when it does not give a file.
     """
-    batch = _batch(target, plan, {}, rows_in=0)
+    batch = loaded_batch(target, plan, {}, rows_in=0)
     keys = agreed_keys(target, batch)
     if not _holds(target, plan.schema):
         forget_columns(target)
@@ -204,27 +207,41 @@ def stage_load(
     shape = target.shape(plan.schema, keys, following)
     keeping = retention.before(target, shape, now)
     began = following.position.load_started_at or now
-    direct = _direct(target, plan, shape, keeping, began) if plan.load else None
-    job = _Job(target, plan, shape, began, now)
+    direct = None
+    if plan.load and keeping.state is None:
+        direct = direct_for(target, plan, shape, began, keeping.now, to=Partition.CURRENT)
+    job = SplitJob(target, plan, shape, began, now)
     rows = job.rows(direct)
     if plan.load:
         rows = to_current(rows, _GOES_TO_CURRENT, keeping.now)
         if keeping.state is not None:
             rows = retention.with_loaded_events(rows, keeping.now)
+    staged = staged_by_tasks(job, rows, tell, to=Partition.CURRENT, laid_out=plan.load)
+    return StagedLoad(staged.files, staged.reports, job, keeping)
+
+
+def staged_by_tasks(
+    job: SplitJob, rows: DataFrame, tell: TellSoFar, *, to: Partition, laid_out: bool
+) -> StagedRows:
+    """Let tasks write `rows`, which are those of a job; what they write themselves goes `to`.
+
+    Raises what the store raises when it does not give a file.
+    """
+    target, plan = job.target, job.plan
     with watched(plan, lambda: job.reports.all, tell):
-        files = stage(target.table, rows.drop(*HELPERS), laid_out=plan.load)
+        files = stage(target.table, rows.drop(*HELPERS), laid_out=laid_out)
     files += (
         written_file(
             target.table,
             file.path,
-            FilePartition(str(Partition.CURRENT)),
+            FilePartition(str(to)),
             file.footer,
             rows=file.rows,
             size_bytes=file.size_bytes,
         )
         for file in chain.from_iterable(job.written.all.values())
     )
-    staged = StagedLoad(files, job.reports.all, job, shape, keeping)
+    staged = StagedRows(files, job.reports.all, job)
     for report in staged.reports.values():
         if report.failed is not None:
             forget(target, staged)
@@ -232,8 +249,14 @@ def stage_load(
     return staged
 
 
-def _direct(
-    target: DatasetTable, plan: SplitPlan, shape: Shape, keeping: Retention, began: datetime
+def direct_for(
+    target: DatasetTable,
+    plan: SplitPlan,
+    shape: Shape,
+    began: datetime,
+    now: datetime,
+    *,
+    to: Partition,
 ) -> Direct | None:
     """How the tasks write rows by themselves, None when Spark writes all."""
     files, folder = target.table.reach().writes, data_folder(target.table)
@@ -244,9 +267,9 @@ def _direct(
     if is_sorted or target.table.java_files().is_laid_out:
         log.debug("load of %s is written by Spark, which parts and sorts it", target.table.name)
         return None
-    if keeping.state is not None or not files.holds(folder):
+    if not files.holds(folder):
         return None
-    return direct_of(target, shape, plan.schema, files, folder, loaded=began, now=keeping.now)
+    return direct_of(target, shape, plan.schema, files, folder, loaded=began, now=now, to=to)
 
 
 def _holds(target: DatasetTable, schema: Mapping[str, DataType]) -> bool:
@@ -268,7 +291,7 @@ def forget_columns(target: DatasetTable) -> None:
         change_columns(target, {}, list(schema), of_empty=True)
 
 
-def forget(target: DatasetTable, staged: StagedLoad) -> None:
+def forget(target: DatasetTable, staged: StagedRows) -> None:
     """Remove what was staged."""
     target.table.drop_files(file.path for file in staged.files)
 
@@ -332,7 +355,7 @@ def so_far(plan: SplitPlan, reports: Mapping[int, SplitReport]) -> SoFar:
 def is_unique(target: DatasetTable, plan: SplitPlan, staged: StagedLoad) -> bool:
     """Whether no key stands twice in Current once the load is committed."""
     ranges = [staged.reports[split.number].keys for split in plan.splits]
-    return keys_are_unique(target, staged.shape, staged.files, ranges)
+    return keys_are_unique(target, staged.job.shape, staged.files, ranges)
 
 
 def keys_are_unique(
@@ -406,8 +429,7 @@ def commit_load(
     kept = counts.pop(Partition.RETAINED, 0)
     if quarantined:
         refuse_bad_records(target, lambda: first_rejected_in_spark(staged.job.rows()), now)
-    records = sum(report.records for report in staged.reports.values())
-    batch = _batch(target, plan, staged.reports, rows_in=records + len(plan.rejected))
+    batch = batch_of(target, plan, staged)
     following = state_after(
         target, batch, agreed_keys(target, batch), now=now, live_files=live_files
     )
@@ -426,9 +448,16 @@ def commit_load(
     return CopyResult(batch.rows_in, out, 0, quarantined, snapshot)
 
 
-def _batch(
+def batch_of(target: DatasetTable, plan: SplitPlan, staged: StagedRows) -> LoadedBatch:
+    """What was staged, as a batch."""
+    records = sum(report.records for report in staged.reports.values())
+    return loaded_batch(target, plan, staged.reports, rows_in=records + len(plan.rejected))
+
+
+def loaded_batch(
     target: DatasetTable, plan: SplitPlan, reports: Mapping[int, SplitReport], *, rows_in: int
 ) -> LoadedBatch:
+    """A plan as a batch, as far as these splits have their reports."""
     newest = max(
         (report.newest for report in reports.values() if report.newest is not None), default=None
     )

@@ -2,7 +2,7 @@
 
 A loaded row whose operation, key and position need no SQL is written to a data file of Current as
 it stands in Arrow, with the header columns that `rows.py` and `copy.to_current` give it. They make
-all other rows.
+all other rows. The load of a reload goes to the partition `reload` the same way.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Direct:
         deletes: loaded rows that are deletes.
         loaded: time of the load.
         now: engine time of the step.
+        to: the partition of the files.
         file_bytes: size from which on a file ends.
     """
 
@@ -69,6 +70,7 @@ class Direct:
     deletes: TextCondition
     loaded: datetime
     now: datetime
+    to: Partition = Partition.CURRENT
     file_bytes: int = DEFAULT_FILE_BYTES
 
 
@@ -145,21 +147,27 @@ def _plain(batch: pa.RecordBatch, how: Direct) -> pa.Array | None:
 
 
 def _stored(rows: pa.RecordBatch, how: Direct) -> pa.Table:
-    """Rows of Current. Header columns that are NULL are left out."""
+    """Rows of the partition. Header columns that are NULL are left out."""
     count, names = rows.num_rows, rows.schema.names
     identifiers = rows.column("__ci") if "__ci" in names else _same(NO_ORDER, count)
     loaded, now = (_same(pa.scalar(time, _TIME), count) for time in (how.loaded, how.now))
     columns: dict[str, pa.Array] = {
-        h.PARTITION: _same(str(Partition.CURRENT), count),
-        h.KEY_HASH: key_hashes([rows.column(key) for key in how.keys]),
+        h.PARTITION: _same(str(how.to), count),
         h.CHANGE_IDENTIFIER: identifiers,
         h.OPERATION: _same("L", count),
         h.TIMESTAMP: loaded,
-        h.FROM_TIMESTAMP: loaded,
-        h.INSERTED_TIMESTAMP: loaded,
-        h.MODIFIED_TIMESTAMP: now,
-        h.WAS_CURRENT_FROM: now,
     }
+    if how.to is Partition.CURRENT:
+        columns |= {
+            h.KEY_HASH: key_hashes([rows.column(key) for key in how.keys]),
+            h.FROM_TIMESTAMP: loaded,
+            h.INSERTED_TIMESTAMP: loaded,
+            h.MODIFIED_TIMESTAMP: now,
+            h.WAS_CURRENT_FROM: now,
+        }
+    else:
+        # They are compared by their keys, and leave the table with that.
+        columns[h.INSERTED_TIMESTAMP] = now
     if "__tail" in names:
         columns[h.SEQUENCE_TAIL] = rows.column("__tail")
     columns |= {name: rows.column(name) for name in how.data if name in names}
@@ -179,13 +187,14 @@ def direct_of(
     *,
     loaded: datetime,
     now: datetime,
+    to: Partition,
 ) -> Direct | None:
     """How tasks write rows of a table into a folder; None when that takes SQL.
 
     `schema` has all source columns.
     """
     deletes = choice_in(target.dataset.deletes, schema)
-    if deletes is None or shape.append_only or not can_hash(shape):
+    if deletes is None or shape.append_only or not (to is Partition.RELOAD or can_hash(shape)):
         return None
     return Direct(
         files=files,
@@ -196,5 +205,6 @@ def direct_of(
         deletes=deletes,
         loaded=loaded,
         now=now,
+        to=to,
         file_bytes=target.dataset.layout.file_bytes or DEFAULT_FILE_BYTES,
     )

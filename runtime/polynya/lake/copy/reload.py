@@ -18,16 +18,19 @@ order is known only within one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.formats.batch import NO_ORDER, UNPARSED, DatasetBatch, FileProgress
+from polynya.formats.batch import NO_ORDER, UNPARSED, AnyBatch, DatasetBatch, FileProgress
+from polynya.formats.loads import SplitPlan
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import CopyParts
+from polynya.lake.copy.compared_load import compared_load
 from polynya.lake.copy.copy import (
     CopyResult,
     named_after,
@@ -35,10 +38,21 @@ from polynya.lake.copy.copy import (
     source_after,
     staged_rows,
 )
+from polynya.lake.copy.load import (
+    SplitJob,
+    StagedRows,
+    TellSoFar,
+    batch_of,
+    direct_for,
+    forget,
+    loaded_batch,
+    staged_by_tasks,
+)
 from polynya.lake.copy.rows import HELPERS, Times, derive, first_rejected_in_spark
 from polynya.lake.fold.fold import newest_elements
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, joined, timestamp_literal, within
+from polynya.lake.iceberg.files import DataFile
 from polynya.lake.spark.api import Column, DataFrame, functions
 from polynya.lake.table.books import booked, discounted, rows_by_partition
 from polynya.lake.table.dataset import DatasetTable
@@ -67,7 +81,9 @@ from polynya.model.formats import rules_of
 from polynya.model.headers import LANDED_AT, PLACE_HEADERS, Partition, StreamSource
 from polynya.model.names import literal, quote, shown
 from polynya.model.positions import DirectPosition, LandedUntil
+from polynya.observe.trace import span
 
+log = logging.getLogger(__name__)
 #: Modes in which the loaded rows replace all others, compared with nothing.
 REPLACING = ("drop_and_create", "truncate_and_insert")
 #: Operation in the quarantine of a record that a reload rejected, and that no copy did: as long as
@@ -159,18 +175,76 @@ def load(
     shape = target.shape(batch.schema, keys)
     times = Times(now, under_way(target).started_at)
     frame = derive(target.spark, batch, target.dataset, shape, times)
-    if under_way(target).starts_by_itself:
-        # A reload that a user asked for is refused at its end when it is not whole.
-        try:
-            refuse_bad_records(target, lambda: first_rejected_in_spark(frame), now)
-        except BadRecordError as found:
-            # A part of an extract, or of a scheduled load, cannot be compared.
-            raise held_at(target, found) from None
+    _refuse_bad_records(target, frame, now)
     frame, known_rejects = without_rejected_before(target, frame)
-    rows = frame.drop(*HELPERS).replace(
-        str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION]
-    )
+    rows = _gathered(frame.drop(*HELPERS))
     staged = staged_rows(target.table, rows, batch)
+    return _committed(
+        target, batch, staged, keys, now=now, known_rejects=known_rejects, scheduled=scheduled
+    )
+
+
+@span("stage reload")
+def stage_reload(
+    target: DatasetTable, plan: SplitPlan, *, now: datetime, tell: TellSoFar
+) -> StagedRows:
+    """Let tasks read a part of the load and write its rows; nothing is committed.
+
+    See `stage_load`. Raises what the store raises when it does not give a file.
+    """
+    keys = agreed_keys(target, loaded_batch(target, plan, {}, rows_in=0))
+    target.grow(plan.schema)
+    shape, began = target.shape(plan.schema, keys), under_way(target).started_at
+    job = SplitJob(target, plan, shape, began, now)
+    rows = job.rows(direct_for(target, plan, shape, began, now, to=Partition.RELOAD))
+    return staged_by_tasks(job, _gathered(rows), tell, to=Partition.RELOAD, laid_out=False)
+
+
+def commit_reload(
+    target: DatasetTable, plan: SplitPlan, staged: StagedRows, *, now: datetime
+) -> CopyResult:
+    """Commit what tasks wrote of the load, as `load` does with a batch."""
+    if rows_by_partition(staged.files)[Partition.QUARANTINE]:
+        try:
+            _refuse_bad_records(target, staged.job.rows(), now)
+        except OperationError:
+            forget(target, staged)
+            raise
+    batch = batch_of(target, plan, staged)
+    return _committed(target, batch, staged.files, agreed_keys(target, batch), now=now)
+
+
+def _refuse_bad_records(target: DatasetTable, rows: DataFrame, now: datetime) -> None:
+    """Raise for a bad record as a policy says, unless a user asked for the reload.
+
+    That one is refused at its end when it is not whole.
+    """
+    if not under_way(target).starts_by_itself:
+        return
+    try:
+        refuse_bad_records(target, lambda: first_rejected_in_spark(rows), now)
+    except BadRecordError as found:
+        # A part of an extract, or of a scheduled load, cannot be compared.
+        raise held_at(target, found) from None
+
+
+def _gathered(rows: DataFrame) -> DataFrame:
+    """Rows of changes as rows of the load."""
+    return rows.replace(str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION])
+
+
+def _committed(
+    target: DatasetTable,
+    batch: AnyBatch,
+    staged: Sequence[DataFile],
+    keys: tuple[str, ...],
+    *,
+    now: datetime,
+    known_rejects: KnownRejects | None = None,
+    scheduled: ScheduledLoad | None = None,
+) -> CopyResult:
+    """Commit the files of a part of the load, with the position after it."""
+    known_rejects = known_rejects or KnownRejects()
     counts = rows_by_partition(staged)
     quarantined = counts.pop(Partition.QUARANTINE, 0)
     loaded = sum(counts.values())
@@ -265,8 +339,8 @@ def finish(
     shape, state = target.stored_shape(keys=_keys(target)), target.state.copy
     table = target.table.at(target.state.snapshot)
     comparison = ChangeCriteria.of(target.dataset, shape, reloading)
-    differences = target.spark.sql(events(shape, table, reloading, comparison))
-    nothing = target.spark.sql(f"SELECT * FROM {table} WHERE false")
+    query = events(shape, table, reloading, comparison)
+    changed = _changed_in_memory(target, shape, reloading, comparison)
     # The next run must not take the files of this load for new ones.
     read = {**state.position.files, **reloading.files, **_landed(reloading)}
     files = remembered(target, read, {}, live_files)
@@ -284,15 +358,37 @@ def finish(
         ),
     )
     gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
+    moved: DataFrame | pa.Table
+    if changed is None:
+        moved = target.spark.sql(query).localCheckpoint()
+    elif changed.num_rows:
+        moved = changed
+    else:
+        moved = target.spark.sql(f"SELECT * FROM {table} WHERE false")
     parts = CopyParts(
-        differences.localCheckpoint(),
-        nothing,
+        moved,
+        None,
         following,
         {"polynya.reload": reloading.mode, "polynya.rows-loaded": str(reloading.rows)},
         consumed=gathered,
         instead=reloading.mode == "drop_and_create",
+        count=changed.num_rows or None if changed is not None else None,
     )
     return applier.apply(target, shape, reason=f"reload: {reloading.mode}", now=now, fresh=parts)
+
+
+def _changed_in_memory(
+    target: DatasetTable, shape: Shape, reloading: Reloading, comparison: ChangeCriteria
+) -> pa.Table | None:
+    """The events of a finished load that are found in memory; None where Spark finds them."""
+    if reloading.mode in REPLACING or comparison.newer is not None:
+        return None
+    assert target.state.snapshot is not None, "a reload has begun"
+    found = compared_load(target, shape, target.state.snapshot, reloading, comparison.columns)
+    if isinstance(found, str):
+        log.debug("the load of %s is compared by Spark: %s", target.table.name, found)
+        return None
+    return found
 
 
 def abandon(target: DatasetTable) -> None:
@@ -352,7 +448,7 @@ def _not_whole(target: DatasetTable, reloading: Reloading) -> OperationError:
 
 def _after(
     target: DatasetTable,
-    batch: DatasetBatch,
+    batch: AnyBatch,
     keys: tuple[str, ...],
     loaded: int,
     quarantined: int,
@@ -383,7 +479,7 @@ def _after(
 
 
 def _with_landed(
-    target: DatasetTable, state: CopyState, batch: DatasetBatch, scheduled: ScheduledLoad
+    target: DatasetTable, state: CopyState, batch: AnyBatch, scheduled: ScheduledLoad
 ) -> CopyState:
     """The state with what a copy remembers of landed batches, which a scheduled load comes in."""
     assert state.reloading is not None, "the load has begun"

@@ -1,0 +1,206 @@
+"""A gathered load compared with Current in memory: the events of `reload.differences`.
+
+Arrow reads both sides and looks the keys of the one up in the other, so nothing is shuffled, and
+only the rows that differ reach the apply. Values are equal here when they are for Spark (see
+`compared_rows`). What does not fit, or takes SQL, is left to Spark: the answer is then the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polynya.lake.apply.in_memory import LOCAL_EVENTS
+from polynya.lake.apply.in_memory_fold import sequences
+from polynya.lake.apply.records import DELETES, TouchedRecords, is_exact
+from polynya.lake.copy.compared_rows import events_of, spark_hashes, unequal
+from polynya.lake.copy.rows import can_hash, key_hashes
+from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.arrow_columns import arrow_type
+from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places
+from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.reading import each_read, is_read_by, stored_file
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import Reloading
+from polynya.model import headers as h
+from polynya.model.config.dataset import DELETING
+from polynya.model.headers import Partition
+from polynya.model.types import DOUBLE, FLOAT
+from polynya.observe.trace import span
+from polynya.store.data_files import DataFiles
+
+#: Rows of one side, and bytes of the data files of both, that fit into memory beside an apply.
+MOST_ROWS: Final = 3_000_000
+MOST_BYTES: Final = 128 * 1024 * 1024
+_HEADERS: Final = (h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, h.OPERATION, h.TIMESTAMP)
+
+
+@span("compare load in memory")
+def compared_load(
+    target: DatasetTable,
+    shape: Shape,
+    snapshot: int,
+    reloading: Reloading,
+    columns: Collection[str],
+) -> pa.Table | str:
+    """The events that turn Current into the load, with `KEY_HASH`; or why Spark compares them.
+
+    A record changed if one of `columns` differs.
+    """
+    if shape.replaces:
+        return "a record replaces its elements"
+    if not all(is_exact(shape.columns[key]) for key in shape.keys):
+        return "a key has a type whose values are not compared exactly"
+    kinds = (shape.columns[name] for name in shape.data)
+    if not all(is_exact(kind) or kind in (FLOAT, DOUBLE) for kind in kinds):
+        return "a column has a type that Spark compares"
+    with target.table.keeping(snapshot):
+        try:
+            sides = _both_sides(target, shape, snapshot)
+        except (OSError, pa.ArrowException) as error:
+            return f"a file was not read: {error}"
+    if isinstance(sides, str):
+        return sides
+    return _events(target, shape, sides, reloading, columns)
+
+
+_LOADED: Final = pa.array(["L", "D"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Rows of the load and of Current: the data columns and `_HEADERS`."""
+
+    loaded: pa.Table
+    current: pa.Table
+
+
+def _both_sides(target: DatasetTable, shape: Shape, snapshot: int) -> _Sides | str:
+    table = target.table
+    store = table.reach().reads
+    if isinstance(store, str):
+        return store
+    parts = (Partition.RELOAD, Partition.CURRENT)
+    sides = [table.files(partition, snapshot) for partition in parts]
+    files = [file for side in sides for file in side]
+    rows = max(sum(file.rows for file in side) for side in sides)
+    size = sum(file.size_bytes for file in files)
+    if rows > MOST_ROWS or size > MOST_BYTES:
+        return f"{rows:,} rows, {size:,} bytes are too many"
+    if not all(is_read_by(store, file.path) for file in files):
+        return "a file is not of Parquet, or in another place"
+    deletes = table.position_deletes(snapshot)
+    if deletes is None:
+        return "another engine deleted rows by their values"
+    deleted = deleted_places(store, [file.path for file in files], deletes)
+    if deleted is None:
+        return "a file of deletes is in another place"
+    by_name = {column["name"]: column for column in table.columns()}
+    columns = [by_name[name] for name in (*_HEADERS, *shape.data)]
+    defaults = any("initial-default" in column for column in columns)
+    if defaults or not all(stored_file(store, file.path).reads(columns) for file in files):
+        return "a file has other types than the table, or lacks a value"
+    numbered = list(enumerate(files))
+    many = len(sides[0])
+    loaded, current = (
+        _read(store, numbers, columns, deleted.places)
+        for numbers in (numbered[:many], numbered[many:])
+    )
+    return _Sides(loaded, current)
+
+
+def _read(
+    store: DataFiles,
+    files: Sequence[tuple[int, DataFile]],
+    columns: Sequence[Mapping[str, Any]],
+    deleted: pa.Array,
+) -> pa.Table:
+    """Columns of the live rows of some files; `deleted` has the places by number of the file."""
+
+    def parts() -> Iterator[tuple[int, DataFile, int]]:
+        for number, file in files:
+            yield from ((number, file, group) for group in stored_file(store, file.path).groups)
+
+    def live(part: tuple[int, DataFile, int]) -> pa.Table:
+        number, file, group = part
+        stored = stored_file(store, file.path)
+        rows = stored.read(group, columns)
+        if not len(deleted):
+            return rows
+        first = number * FILE_STEP + stored.starts[group]
+        places = pa.array(range(first, first + rows.num_rows), pa.int64())
+        return rows.filter(pc.invert(pc.is_in(places, value_set=deleted)))
+
+    none = pa.table({one["name"]: pa.array([], arrow_type(one["type"])) for one in columns})
+    return pa.concat_tables([none, *each_read(store, live, parts())]).combine_chunks()
+
+
+def _events(
+    target: DatasetTable,
+    shape: Shape,
+    sides: _Sides,
+    reloading: Reloading,
+    columns: Collection[str],
+) -> pa.Table | str:
+    loaded, current = sides.loaded, sides.current
+    loaded = loaded.filter(pc.is_in(loaded.column(h.OPERATION), value_set=_LOADED))
+    records = TouchedRecords(_keys(loaded, shape))
+    if records.count < loaded.num_rows:
+        return "a record was loaded twice"
+    of_current = records.of(_keys(current, shape))
+    stored_live = pc.invert(pc.is_in(current.column(h.OPERATION), value_set=DELETES))
+    # What changed after the load began is newer than what was loaded.
+    older = pc.invert(
+        pc.fill_null(pc.greater(sequences(current), reloading.sequence), False)  # noqa: FBT003 - of Arrow
+    )
+    at = pc.index_in(records.numbers, value_set=of_current)
+    live = pc.equal(loaded.column(h.OPERATION), "L")
+    was_live, was_older = (
+        pc.fill_null(known.take(at), fill) for known, fill in ((stored_live, False), (older, True))
+    )
+    differs = pa.repeat(pa.scalar(value=False), loaded.num_rows)
+    for name in columns:
+        differs = pc.or_(differs, unequal(loaded.column(name), current.column(name).take(at)))
+    ends = pc.and_(pc.invert(live), was_live)
+    begins = pc.and_(live, pc.invert(was_live))
+    changes = pc.and_(pc.and_(live, was_live), differs)
+    operation = pc.if_else(ends, "d", pc.if_else(begins, "i", pc.if_else(changes, "u", None)))
+    moved = pc.and_(pc.is_valid(operation), was_older)
+    parts = [loaded.set_column(*_at(loaded, h.OPERATION), operation).filter(moved)]
+    if reloading.mode == DELETING:
+        lacking = pc.and_(pc.and_(of_current.is_null(), stored_live), older)
+        gone = current.filter(lacking)
+        parts.append(gone.set_column(*_at(gone, h.OPERATION), pa.repeat("d", gone.num_rows)))
+    rows = pa.concat_tables(parts).combine_chunks()
+    if rows.num_rows > LOCAL_EVENTS:
+        return f"{rows.num_rows:,} rows differ"
+    types = {name: rows.schema.field(name).type for name in shape.data}
+    hashed = rows.append_column(h.KEY_HASH, _hashes(target, shape, rows))
+    events = events_of(hashed, shape, types, reloading)
+    # A loaded row may tell when it changed; a delete has the time of the load.
+    load_time = events.column(h.TIMESTAMP)
+    is_delete = pc.is_in(rows.column(h.OPERATION), value_set=DELETES)
+    own_time = pc.coalesce(rows.column(h.TIMESTAMP).cast(load_time.type), load_time)
+    return events.set_column(*_at(events, h.TIMESTAMP), pc.if_else(is_delete, load_time, own_time))
+
+
+def _keys(rows: pa.Table, shape: Shape) -> list[pa.Array]:
+    return [rows.column(key).combine_chunks() for key in shape.keys]
+
+
+def _at(rows: pa.Table, name: str) -> tuple[int, str]:
+    """What `set_column` takes of a column."""
+    return rows.schema.get_field_index(name), name
+
+
+def _hashes(target: DatasetTable, shape: Shape, rows: pa.Table) -> pa.Array:
+    keys = rows.select(list(shape.keys))
+    return (
+        key_hashes(_keys(keys, shape))
+        if can_hash(shape)
+        else spark_hashes(target.spark, shape, keys)
+    )

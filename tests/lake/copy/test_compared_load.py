@@ -1,0 +1,116 @@
+"""A load that is compared in memory makes the events that the comparison by SQL makes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polynya.lake.copy.compared_load import _events, _Sides
+from polynya.lake.fold.shape import Shape
+from polynya.lake.table.dataset import DatasetTable
+from polynya.lake.table.state import Reloading
+from polynya.model import headers as h
+from polynya.model.config.dataset import DELETING, KEEPING
+from polynya.model.types import BIGINT, DOUBLE, STRING
+
+SHAPE = Shape(("a", "b"), {"a": BIGINT, "b": STRING, "x": DOUBLE, "y": STRING})
+STARTED = datetime(2026, 11, 29, tzinfo=UTC)
+OWN = datetime(2026, 11, 28, tzinfo=UTC)
+PLACE = "5" * 35
+NAN = float("nan")
+#: No table: keys of these types are hashed without one.
+NO_TABLE = cast("DatasetTable", None)
+
+KEYS = st.tuples(st.integers(0, 3), st.sampled_from("pq"))
+VALUES = st.tuples(st.sampled_from([0.0, -0.0, 1.5, NAN, None]), st.sampled_from(["", "x", None]))
+LOADED = st.dictionaries(KEYS, st.tuples(st.sampled_from("LD"), VALUES))
+STORED = st.dictionaries(
+    KEYS, st.tuples(st.sampled_from(["L", "U", "d", "D"]), VALUES, st.booleans())
+)
+
+
+def side(rows: list[tuple[Any, ...]]) -> pa.Table:
+    """Rows: key, values, operation, change identifier, tail."""
+    text, time = pa.string(), pa.timestamp("us", "UTC")
+    types = (pa.int64(), text, pa.float64(), text, text, text, text, time)
+    names = (*SHAPE.columns, h.OPERATION, h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, h.TIMESTAMP)
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    arrays = [pa.array(one, kind) for one, kind in zip(columns, types, strict=True)]
+    return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+def loaded_side(rows: dict[Any, Any]) -> pa.Table:
+    return side([(*key, *values, op, PLACE, None, OWN) for key, (op, values) in rows.items()])
+
+
+def stored_side(rows: dict[Any, Any]) -> pa.Table:
+    return side(
+        [
+            (*key, *values, op, "6" * 35 if later else "4" * 35, None, OWN)
+            for key, (op, values, later) in rows.items()
+        ]
+    )
+
+
+def same(one: Any, other: Any) -> bool:
+    """As `<=>` has it."""
+    return bool(one == other or (one != one and other != other))
+
+
+def expected(loaded: dict[Any, Any], stored: dict[Any, Any], *, deletes: bool) -> dict[Any, str]:
+    """Operations by key, one record at a time."""
+    found: dict[Any, str] = {}
+    for key in loaded.keys() | stored.keys():
+        operation, values, later = stored.get(key, (None, None, False))
+        was_live = operation in {"L", "U"}
+        if later:
+            continue
+        if key not in loaded:
+            if was_live and deletes:
+                found[key] = "d"
+            continue
+        sent, new = loaded[key]
+        if sent == "D":
+            if was_live:
+                found[key] = "d"
+        elif not was_live:
+            found[key] = "i"
+        elif not all(map(same, new, values)):
+            found[key] = "u"
+    return found
+
+
+@given(LOADED, STORED, st.booleans())
+def test_only_records_that_differ_make_events(
+    loaded: dict[Any, Any], stored: dict[Any, Any], deletes: bool
+) -> None:
+    reloading = Reloading(DELETING if deletes else KEEPING, 1, STARTED.isoformat(), PLACE)
+    sides = _Sides(loaded_side(loaded), stored_side(stored))
+
+    events = _events(NO_TABLE, SHAPE, sides, reloading, SHAPE.values)
+
+    assert isinstance(events, pa.Table)
+    rows = events.to_pylist()
+    found = {(row["a"], row["b"]): row[h.OPERATION] for row in rows}
+    assert found == expected(loaded, stored, deletes=deletes)
+    assert len(rows) == len(found)
+    for row in rows:
+        is_delete = row[h.OPERATION] == "d"
+        values = (None, None) if is_delete else loaded[row["a"], row["b"]][1]
+        assert all(map(same, (row["x"], row["y"]), values))
+        assert row[h.TIMESTAMP] == (STARTED if is_delete else OWN)
+        assert (row[h.CHANGE_IDENTIFIER], row[h.SEQUENCE_TAIL]) == (PLACE, "~000001")
+        assert len(row[h.KEY_HASH]) == 20
+
+
+def test_a_record_that_was_loaded_twice_is_left_to_spark() -> None:
+    twice = side([(1, "p", 1.5, None, "L", PLACE, None, OWN)] * 2)
+    reloading = Reloading(DELETING, 1, STARTED.isoformat(), PLACE)
+
+    found = _events(NO_TABLE, SHAPE, _Sides(twice, stored_side({})), reloading, SHAPE.values)
+
+    assert found == "a record was loaded twice"
