@@ -26,7 +26,7 @@ from tests.lab.lab import Lab, put
 
 ROOT = str(Path(polynya.__file__).parent)
 MOST_OF_A_COPY = 60
-MOST_OF_AN_APPLY = 36
+MOST_OF_AN_APPLY = 37
 
 
 @contextmanager

@@ -157,7 +157,7 @@ def _with_stand_ins(monkeypatch: pytest.MonkeyPatch, agent: Agent) -> None:
 
     monkeypatch.setattr(OpenTables, "of", of)
     monkeypatch.setattr(TaskLanding, "unread", unread)
-    monkeypatch.setattr(TaskLanding, "read", lambda *_, **__: None)
+    monkeypatch.setattr(TaskLanding, "read", lambda *_, **__: SimpleNamespace(files={}))
     monkeypatch.setattr(MaintenanceUnit, "request_if_due", lambda _unit, _table, result: result)
     monkeypatch.setattr(storage, "why_copies_wait", lambda *_: None)
     monkeypatch.setattr("polynya.engine.landing.refuse_direct", lambda _table: None)

@@ -78,7 +78,7 @@ class FakeTable:
         return WorkingDataset.copying(self, found)  # type: ignore[arg-type]
 
     def copy(
-        self, batch: DatasetBatch, *, began: float, live_files: object, before: object
+        self, batch: DatasetBatch, *, began: float, live_files: object, before: object, policy: Any
     ) -> None:
         assert batch.rows.num_rows == 1
         self.waited.append(self.context.clock.monotonic() - began)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polynya.capture.mysql.catalog import matching
 from polynya.capture.postgresql.tables import chosen
-from polynya.formats.debezium.tables import _CREATE
+from polynya.formats.debezium.ddl import _CREATE
 from polynya.formats.files import glob_pattern
 from polynya.model.config.capture import matches as takes_table
 from polynya.model.config.stream_landing import matches as takes_topic

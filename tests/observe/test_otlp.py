@@ -246,7 +246,8 @@ def test_a_run_sends_the_copy_and_the_apply_of_a_dataset(lab: Lab, taken: Collec
     exporting(taken)
 
     users = lab.feed()
-    users.apply(*(put(key, key, name="ann") for key in range(5)))
+    users.copy(*(put(key, key, name="ann") for key in range(5)))
+    users.apply()
 
     otlp.end()
     steps = [one for one in taken.named("step") if "(" not in one.attributes["polynya.dataset"]]

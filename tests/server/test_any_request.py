@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +27,7 @@ from tests.projects import USERS, write_project
 class NoProcesses(OperationManager):
     """Operations whose processes have ended as soon as they begin."""
 
-    def _started(self, name: str) -> Any:
+    def _started(self, name: str, _variables: Mapping[str, str]) -> Any:
         self._known[name].note_exit(0)
         return SimpleNamespace(poll=lambda: 0)
 

@@ -14,6 +14,7 @@ from polynya.automation.state import AutomationStore
 from polynya.cli.commands import run_command_line
 from polynya.cluster.automations import AutomationPlace, ClusterAutomations
 from polynya.cluster.coordination.store import DocumentStore
+from polynya.cluster.network.prices import PriceWatch
 from polynya.cluster.network.relay import Relay
 from polynya.cluster.network.sign_of_life import AgentIdentity
 from polynya.model.loader import load_project
@@ -25,7 +26,7 @@ from polynya.server.routes.automation_calls import CALLS, MOST_BYTES, STRANGERS
 from polynya.store.jobs import Bounds, GroupFacts
 from polynya.store.object_store import LocalObjectStore
 from polynya.store.signature import SIGNATURE, signature_of
-from tests.cluster.network.given import CLUSTER, Groups, Wire
+from tests.cluster.network.given import CLUSTER, Groups, Prices, Wire
 from tests.cluster.test_automations import Recorded
 from tests.server.access.served import ROLES, Served, served
 
@@ -252,7 +253,10 @@ def test_a_call_in_an_empty_cluster_gets_a_node_which_begins_its_run(
     documents = DocumentStore(LocalObjectStore(here.root / "coordination"), CLUSTER, Random(1))
     group = Groups(Wire(), GroupFacts(Bounds(0, 2, 0)))
     identity = AgentIdentity("gateway", "token", "1")
-    relay = Relay(CLUSTER, documents, group, identity, clock=here.clock, tell=discard)
+    prices = PriceWatch(Prices(), here.clock, beside=lambda work: work())
+    relay = Relay(
+        CLUSTER, documents, group, identity, clock=here.clock, tell=discard, prices=prices
+    )
     relay.turn()
     assert group.asked == ["want 1"]
 

@@ -86,6 +86,8 @@ def test_rows_that_are_equal_are_not_written_again(lab: Lab) -> None:
     plain.follow()
 
     land(feed, [1, 2, 3], 1 + 12, VALUES)
+    # One commit that copies and applies also writes the other rows of the file again.
+    feed.run("never")
     feed.run("always")
     plain.follow()
 
@@ -106,7 +108,8 @@ def test_deletes_and_new_rows_follow(lab: Lab, *, history: bool) -> None:
     joined = Derived(lab, [users, orders], sql, incremental="strict", history=history)
     joined.follow()
 
-    orders.apply(drop(3, 100), put(4, 101, buyer=1, amount=9), put(40, 102, buyer=9, amount=1))
+    orders.copy(drop(3, 100), put(4, 101, buyer=1, amount=9), put(40, 102, buyer=9, amount=1))
+    orders.apply()
     joined.follow()
     assert joined.current("*") == lab.rows(sql)
     assert last_step(lab).how == "3 of id, in memory"

@@ -16,11 +16,11 @@ from polynya.server.access.door import allowed, caller
 from polynya.server.console.documents import lines_of
 from polynya.server.console.forms import Posted, last, read
 from polynya.server.console.html import is_fragment, render
-from polynya.server.console.page import Page
+from polynya.server.console.page import TimedPage
 from polynya.server.routes import access as access_api
 from polynya.server.routes.access import NewAccess, NewToken
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 _AUDIT_LINES: Final = 100
 #: What the form sends for a person who is to have no role.

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from polynya.server.access.door import allowed
 from polynya.server.console.forms import Posted, fields, read, sent, values
 from polynya.server.console.html import is_fragment, render
-from polynya.server.console.page import Page
+from polynya.server.console.page import TimedPage
 from polynya.server.operations.verbs import VERBS, Verb, arguments
 from polynya.server.routes.actions import start_action
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 
 def _form_route(verb: Verb) -> Callable[[Request], HTMLResponse]:

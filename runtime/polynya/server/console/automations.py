@@ -10,13 +10,13 @@ from fastapi.responses import HTMLResponse
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import Page
+from polynya.server.console.page import TimedPage
 from polynya.server.pages import Cursor
 from polynya.server.routes import automations as automations_api
 from polynya.server.routes import notifications as notifications_api
 from polynya.server.routes.notifications import TestAsked
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 _MOMENTS: Final = 5
 _NOTICES: Final = 50

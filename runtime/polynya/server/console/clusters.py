@@ -11,11 +11,11 @@ from starlette.concurrency import run_in_threadpool
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import Page, asked
+from polynya.server.console.page import TimedPage, asked
 from polynya.server.pages import Cursor
 from polynya.server.routes import clusters as clusters_api
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 _MOST_NODES: Final = 500
 

@@ -14,10 +14,10 @@ from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import Page
+from polynya.server.console.page import TimedPage
 from polynya.server.pages import Cursor, page
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 _CODES_OF_A_PAGE: Final = 100
 #: Codes that a page names, such as the others of a text.

@@ -15,12 +15,12 @@ from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import Page, is_answer
+from polynya.server.console.page import TimedPage, is_answer
 from polynya.server.problems import status_of
 from polynya.server.routes import lineage as lineage_api
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 #: A graph with more nodes is shown as a table.
 MOST_NODES: Final = 150

@@ -11,11 +11,11 @@ from fastapi.responses import HTMLResponse
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import Page
+from polynya.server.console.page import TimedPage
 from polynya.server.pages import Cursor
 from polynya.server.routes import operations as operations_api
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 _ENDED: Final = frozenset({"succeeded", "failed", "cancelled", "interrupted"})
 #: The newest lines of output that a page shows; the API has them all.

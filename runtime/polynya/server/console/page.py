@@ -125,7 +125,7 @@ async def asked(
     return None, {**known.as_dict(), "what": what, "since": since.isoformat()}
 
 
-class Page(APIRoute):
+class TimedPage(APIRoute):
     """A route of a page."""
 
     seconds: ClassVar[float] = _PAGE_SECONDS
@@ -148,7 +148,7 @@ class Page(APIRoute):
         return answer
 
 
-class SlowPage(Page):
+class SlowPage(TimedPage):
     """A page whose answer may take as long as a query."""
 
     seconds: ClassVar[float] = _SLOW_SECONDS

@@ -13,12 +13,12 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.forms import Posted, last
 from polynya.server.console.html import is_fragment, render
-from polynya.server.console.page import Page
+from polynya.server.console.page import TimedPage
 from polynya.server.pages import Cursor
 from polynya.server.routes import plans as plans_api
 from polynya.server.routes.plans import ApplyAsked, DecisionAsked
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 #: What a change waits for, in words.
 _ACTIONS: Final = {

@@ -12,12 +12,12 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.buttons import of_capture, offered
 from polynya.server.console.html import render
-from polynya.server.console.page import Page
+from polynya.server.console.page import TimedPage
 from polynya.server.pages import Cursor
 from polynya.server.routes import captures as captures_api
 from polynya.server.routes import streams as streams_api
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 _TABLE_STATES: Final = get_args(CapturedTableState)
 

@@ -15,7 +15,7 @@ from polynya.server.access.door import allowed
 from polynya.server.console.buttons import of_task, offered
 from polynya.server.console.charts import Days, Percentile, charts
 from polynya.server.console.html import may, render
-from polynya.server.console.page import Page
+from polynya.server.console.page import TimedPage
 from polynya.server.health import HealthWord
 from polynya.server.pages import Cursor, ListPage
 from polynya.server.routes import datasets as datasets_api
@@ -26,7 +26,7 @@ from polynya.server.routes import projects as projects_api
 from polynya.server.routes.datasets import DatasetOrder, DatasetShown
 from polynya.server.routes.projects import TaskShown
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 #: Datasets that the button for maintenance names one by one.
 _MOST_NAMED: Final = 50

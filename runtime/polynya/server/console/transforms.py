@@ -13,13 +13,13 @@ from fastapi.responses import HTMLResponse
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import duration, number, render
-from polynya.server.console.page import Page
+from polynya.server.console.page import TimedPage
 from polynya.server.pages import Cursor
 from polynya.server.routes import transforms as transforms_api
 from polynya.server.routes.transforms import TransformDetails
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=Page)
+router = APIRouter(route_class=TimedPage)
 
 
 @router.get("/transforms", dependencies=[allowed(Action.VIEW_PROJECT)])

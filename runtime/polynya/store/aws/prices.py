@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from typing_extensions import override
@@ -56,7 +55,7 @@ class Ec2Prices(MachinePrices):
             answer = self._asked(
                 "read Spot prices",
                 "ec2:DescribeSpotPriceHistory",
-                partial(ec2.describe_spot_price_history, **asked, **more),
+                lambda more=more: ec2.describe_spot_price_history(**asked, **more),
             )
             for one in answer["SpotPriceHistory"]:
                 if one.get("ProductDescription", _LINUX) == _LINUX:
