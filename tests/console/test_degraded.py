@@ -108,7 +108,7 @@ class Outage:
 @pytest.fixture
 def outage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Outage]:
     monkeypatch.setattr(page_module, "PART_SECONDS", 0.5)
-    monkeypatch.setattr(page_module.Page, "seconds", 1.0)
+    monkeypatch.setattr(page_module.TimedPage, "seconds", 1.0)
     monkeypatch.setattr(page_module.SlowPage, "seconds", 1.5)
     made = Outage(monkeypatch)
     yield made

@@ -41,7 +41,7 @@ class Ec2Prices(MachinePrices):
     @override
     def spot(self, types: Collection[str]) -> Mapping[tuple[str, str], float]:
         ec2, now = self._ec2 or client("ec2", self._access), self._clock.now()
-        asked = {
+        asked: dict[str, Any] = {
             "InstanceTypes": sorted(types),
             "ProductDescriptions": [_LINUX],
             # From now on: EC2 answers with the price that each zone has now.
@@ -49,22 +49,20 @@ class Ec2Prices(MachinePrices):
             "EndTime": now,
         }
         found: dict[tuple[str, str], float] = {}
-        token: str | None = None
         while True:
-            more = {"NextToken": token} if token else {}
             answer = self._asked(
                 "read Spot prices",
                 "ec2:DescribeSpotPriceHistory",
-                lambda more=more: ec2.describe_spot_price_history(**asked, **more),
+                lambda: ec2.describe_spot_price_history(**asked),
             )
             for one in answer["SpotPriceHistory"]:
                 if one.get("ProductDescription", _LINUX) == _LINUX:
                     # The newest one comes first.
                     place = one["InstanceType"], one["AvailabilityZone"]
                     found.setdefault(place, float(one["SpotPrice"]))
-            token = answer.get("NextToken")
-            if not token:
+            if not answer.get("NextToken"):
                 return found
+            asked["NextToken"] = answer["NextToken"]
 
     @override
     def on_demand(self, types: Collection[str]) -> Mapping[str, float]:
