@@ -209,7 +209,7 @@ def main() -> None:
             seq=[0] * len(ids),
         )
         land(landing / "shop/orders/0.parquet", **orders(list(range(ROWS)), 0))
-        run(spark, landing, SOURCES)
+        run(spark, landing, SOURCES, "always")
         spark.sql("CREATE NAMESPACE IF NOT EXISTS polynya.rebuilt")
         ways = {"affected": "strict"} | ({"all": "full"} if ALL else {})
         say(f"{ROWS:,} orders, {FRACTION:.1%} changed, {os.cpu_count()} cores, {ROUNDS} rounds")

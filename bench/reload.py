@@ -90,6 +90,7 @@ def peer(spark: SparkSession, file: Path, table: str) -> float:
     )
     seconds = time.monotonic() - began
     spark.sql(f"DROP TABLE {table} PURGE")
+    spark.catalog.dropTempView("landed")
     return seconds
 
 

@@ -27,6 +27,7 @@ def lake(spark: SparkSession, shared_project: Path, tmp_path: Path) -> Lake:
     return Lake(spark, load_project(shared_project).target, tmp_path / "landing", next_schema())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "json"])
 def test_a_load_and_a_create_table_as_select_get_the_same_rows(
     kind: Kind, spark: SparkSession, tmp_path: Path
@@ -54,12 +55,14 @@ def test_changes_and_a_merge_leave_the_same_rows(case: merges.Case, lake: Lake) 
     merges.measure(lake, case, TINY)
 
 
+@pytest.mark.slow
 def test_a_reload_and_its_peer_take_in_each_extract(lake: Lake) -> None:
     line = reloads.measure(lake, TINY)
 
     assert (len(line.ours), len(line.peer), line.at_least) == (TINY.rounds, TINY.rounds, 0.5)
 
 
+@pytest.mark.slow
 def test_a_view_has_the_rows_of_current_before_and_after_an_apply(lake: Lake) -> None:
     lines = list(views.measure(lake, TINY))
 
@@ -67,6 +70,7 @@ def test_a_view_has_the_rows_of_current_before_and_after_an_apply(lake: Lake) ->
     assert "the view takes scans: 1," in lines[0].settings
 
 
+@pytest.mark.slow
 def test_a_small_dataset_is_copied_while_another_one_is_loaded(lake: Lake) -> None:
     waiting.measure(lake, TINY)
 

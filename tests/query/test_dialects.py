@@ -89,7 +89,7 @@ ROWS = [
     row("quarantine", 0, "I", 0),
 ]
 
-QUICK = {"history", "looks"}
+QUICK = {"history"}
 SHAPES = {
     "history": Shape(("Id",), NESTED, history=True),
     "hard deletes": Shape(("Id",), NESTED, holds_deletes=True),

@@ -42,6 +42,7 @@ def assert_same(users: Feed, *views: str) -> None:
             assert rows_in(dialect, found.sql, shape, stored) == ordered(rows), (dialect, view)
 
 
+@pytest.mark.slow
 def test_pending_late_and_deleted_records(lab: Lab) -> None:
     users = lab.feed(coalesce_unchanged=True, task={"views": {"headers": True}})
     users.apply(*(put(key, key, name=f"n{key}", n=key) for key in range(1, 6)))

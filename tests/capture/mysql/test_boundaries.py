@@ -62,6 +62,7 @@ def assert_same(server: Server, landing: Path) -> None:
     assert len(changed) == len(set(changed))
 
 
+@pytest.mark.slow
 @pytest.mark.also_mysql
 def test_a_kill_inside_of_a_large_transaction_loses_and_doubles_nothing(
     own: Server, tmp_path: Path

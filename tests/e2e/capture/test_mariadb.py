@@ -73,6 +73,7 @@ def compared(driver: CommandDriver, project: Path, code: int) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.slow
 def test_what_was_loaded_and_streamed_is_what_the_database_has(
     server: Server, project: Path, driver: CommandDriver
 ) -> None:

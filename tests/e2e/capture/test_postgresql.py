@@ -102,6 +102,7 @@ def comparing(shop: Shop, project: Path) -> Iterator[dict[str, dict[str, Any]]]:
     found.update({one["table"]: one for one in said if one["type"] == "table.compared"})
 
 
+@pytest.mark.slow
 def test_a_live_view_is_its_table_though_the_capture_was_killed(
     shop: Shop, project: Path, driver: CommandDriver
 ) -> None:

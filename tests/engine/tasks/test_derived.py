@@ -288,6 +288,7 @@ def test_soft_deletes_recreation_and_other_keys(lab: Lab, users: Feed) -> None:
     assert people.current("id", "name") == [(2, "bob")]
 
 
+@pytest.mark.slow
 def test_a_query_reads_all_versions_and_an_apply_changes_none(lab: Lab) -> None:
     """Pending, applied and late versions; two rows for each, one of them read as of now."""
     people = lab.feed("people", history=True)

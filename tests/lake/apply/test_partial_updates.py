@@ -153,6 +153,7 @@ def test_a_load_that_shows_what_is_known_adds_no_version(lab: Lab) -> None:
     assert not verify(capture["users"].table()).findings
 
 
+@pytest.mark.slow
 def test_a_rebuild_mends_history_of_the_time_when_loaded_rows_were_changes(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def wrong(users: Feed) -> list[tuple[str, int, tuple[str, ...]]]:
     )
 
 
+@pytest.mark.slow
 def test_every_planted_fault_is_named_and_mended(users: Feed) -> None:
     lab = users.lab
     assert broken(users) == []
