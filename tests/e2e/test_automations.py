@@ -59,7 +59,7 @@ def test_a_run_loads_at_a_moment_and_the_end_starts_a_chain_with_a_condition(
         (folder / "automations").mkdir(exist_ok=True)
         (folder / "automations" / f"{name}.yml").write_text(HEAD + text)
     (folder / "taken.tar.gz").touch()
-    land(folder, "users/1.json", {"userId": 1, "sequenceNum": 1, "name": "Ann"})
+    land(folder, "users/1.json", {"userId": 1, "sequenceNum": 1, "name": "Ann", "operation": "I"})
     land(folder, "orders/1.json", {"id": 7, "n": 1, "state": "new"}, {"id": None, "n": 2})
     store = AutomationStore(LocalObjectStore(folder / "warehouse"))
 
@@ -119,5 +119,4 @@ def until_ended(
 def rows(folder: Path, statement: str) -> list[dict[str, Any]]:
     line = command("query", statement, "--json", "--project", str(folder))
     done = subprocess.run(line, env=environment(), capture_output=True, text=True, check=True)
-    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])["rows"]
-    return found
+    return [json.loads(row) for row in done.stdout.splitlines()]
