@@ -13,7 +13,7 @@ from axe_playwright_python.base import AXE_SCRIPT, AxeResults
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-#: Nothing is loaded from other hosts, so there is no style for axe to fetch.
+#: Pages load nothing from other hosts, so axe has no style sheets to fetch.
 _WHAT: Final = {"resultTypes": ["violations"], "preload": False}
 _RULES: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 

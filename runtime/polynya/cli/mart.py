@@ -72,7 +72,7 @@ def propose(
     For example: `polynya mart propose shop --name sales --out tasks/sales.yml`.
 
     Args:
-        tasks: names of tasks with tables; globs work. Default: all that are no data mart.
+        tasks: names of tasks with tables; globs work. Default: all tasks except data marts.
         name: name of the mart.
         out: the file to write, which does not exist yet; default: print it.
         all_: show rejected relationships too, as comments with the reason.

@@ -255,7 +255,7 @@ def machine_type(imds: Imds | None) -> str:
 
 
 def machine_zone(imds: Imds | None) -> str:
-    """The zone of this instance, such as `eu-west-1a`; empty likewise."""
+    """The zone of this instance, such as `eu-west-1a`; empty in the same cases as its type."""
     return _fact(imds, "placement/availability-zone")
 
 

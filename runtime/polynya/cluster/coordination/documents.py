@@ -51,7 +51,7 @@ class NodeLease(Document):
         since: when it came into its state.
         version: of Polynya.
         renewed_at: the clock of the node when it renewed the lease, for display; no node uses it.
-        machine, zone: type and zone of its instance, likewise; empty outside of EC2.
+        machine, zone: type and zone of its instance; empty outside EC2.
         leaving: why it drains or has left, likewise, such as the notice of a Spot interruption.
     """
 

@@ -19,7 +19,7 @@ Machine: TypeAlias = tuple[str, str]
 T = TypeVar("T")
 
 ASK_EVERY: Final = timedelta(hours=1)
-#: An older price is no longer shown, and a machine that was not seen for so long is forgotten.
+#: The agent stops showing a price, and forgets a type of machine, after this time without news.
 _KEPT: Final = timedelta(days=1)
 _MAX_CHARACTERS: Final = 1000
 

@@ -234,7 +234,7 @@ class Relay:
 
     def _look_at_prices(self) -> None:
         if not self._prices_read:
-            # What an earlier process was told counts: a restart is no reason to ask.
+            # A restart keeps the answers of the process before, so that it does not ask again.
             found = self._document_store.read(AgentReport, NETWORK_AGENT)
             self._prices.report = None if found is None else found.document.prices
             self._prices_read = True

@@ -160,7 +160,7 @@ def _refuse_rewriting_beside_copy(run: ApplyRun, removal: Removal) -> None:
     """
     again = sum(file.rows for file in removal.files)
     if run.fresh is not None and run.fresh.may_wait and again > FEW_EVENTS:
-        raise ApplyLaterError(f"{again:,} rows are written again")
+        raise ApplyLaterError(f"the apply would rewrite {again:,} rows")
 
 
 def _fold_newest(
