@@ -52,7 +52,7 @@ class NodeLease(Document):
         version: of Polynya.
         renewed_at: the clock of the node when it renewed the lease, for display; no node uses it.
         machine, zone: type and zone of its instance; empty outside EC2.
-        leaving: why it drains or has left, likewise, such as the notice of a Spot interruption.
+        leaving: why it drains or has left, for display, such as the notice of a Spot interruption.
     """
 
     node: Name
