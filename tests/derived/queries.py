@@ -39,6 +39,17 @@ class _Named:
     columns: tuple[_Column, ...]
 
 
+#: The orders of each customer in an order of which the analysis does not know that it is total.
+_NUMBERED = (
+    "SELECT *, row_number() OVER (PARTITION BY p ORDER BY k) AS r, lag(s) OVER (PARTITION BY p "
+    "ORDER BY k) AS before FROM (SELECT id AS k, cust AS p, st AS s, amt AS a FROM orders)"
+)
+_NUMBERED_COLUMNS = (
+    _Column("k", "int"), _Column("p", "int"), _Column("s", "string"),
+    _Column("a", "decimal(9,2)"), _Column("r", "int"), _Column("before", "string"),
+)  # fmt: skip
+
+
 class Statements:
     """Makes statements from a source of random numbers."""
 
@@ -49,7 +60,8 @@ class Statements:
 
     def statement(self) -> str:
         """One statement; its columns are called p0, p1 …."""
-        body = self._query(2) if self._random.randrange(8) else self._totals()
+        kind = self._random.randrange(16)
+        body = self._totals() if kind < 2 else self._chain() if kind == 2 else self._query(2)
         if not self._ctes:
             return body.sql
         shown = ", ".join(f"{name} AS ({cte.sql})" for name, cte in self._ctes)
@@ -71,17 +83,66 @@ class Statements:
             name, inner = self._random.choice(self._ctes)
             return _Source(name, inner.columns)
         if depth > 0 and what == 6:
-            # The newest row for each key.
-            return _Source(
-                "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY cust ORDER BY placed "
-                "DESC, id) AS rn FROM orders) WHERE rn = 1)",
-                (*self._columns_of("shop.orders"), _Column("rn", "int")),
-            )
+            # The newest row for each key, which `id` decides; in the second form the analysis does
+            # not know that it does.
+            if self._random.randrange(2):
+                return _Source(
+                    "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY cust ORDER BY "
+                    "placed DESC, id) AS rn FROM orders) WHERE rn = 1)",
+                    (*self._columns_of("shop.orders"), _Column("rn", "int")),
+                )
+            return _Source(f"({_NUMBERED})", _NUMBERED_COLUMNS)
         name = self._random.choice(list(INPUTS))
         return _Source(name, self._columns_of(name))
 
     def _columns_of(self, name: str) -> tuple[_Column, ...]:
         return tuple(_Column(column, kind) for column, kind in INPUTS[name].columns.items())
+
+    def _chain(self) -> _Source:
+        """Windows over what windows have let through, as a dimension of versions has them."""
+        text, columns = f" FROM ({_NUMBERED}) AS n", list(_NUMBERED_COLUMNS)
+        if self._random.randrange(3) == 2:
+            text += f" JOIN customers AS c ON c.{self._random.choice(('id', 'seg'))} = n.p"
+            if self._random.randrange(2):
+                text += f" AND {self._simple([_Named('c', self._columns_of('shop.customers'))])}"
+        text = f"SELECT n.*{text}{self._where_of_chain('n', columns)}"
+        for level in range(self._random.randrange(1, 4)):
+            alias, name = f"m{level}", f"q{level}"
+            window = self._random.choice(
+                (
+                    f"lead(k) OVER (PARTITION BY p ORDER BY k) AS {name}",
+                    f"row_number() OVER (PARTITION BY p ORDER BY k DESC) AS {name}",
+                    f"sum(r) OVER (PARTITION BY p ORDER BY k ROWS UNBOUNDED PRECEDING) AS {name}",
+                    f"count(*) OVER (PARTITION BY p) AS {name}",
+                )
+            )
+            text = f"SELECT *, {window} FROM ({text}) AS {alias}"
+            columns.append(_Column(name, "int"))
+            text = f"SELECT * FROM ({text}) AS w{level}{self._where_of_chain(f'w{level}', columns)}"
+        if self._random.randrange(3) == 2:
+            last = columns[-1].name
+            shown = [("p", "int"), (f"max({last})", "int"), ("count(DISTINCT s)", "bigint")]
+            return self._selected("SELECT", shown, f" FROM ({text}) AS g GROUP BY p")
+        picked = [*self._random.sample(columns, 3), *([_Column("p", "int")] * 2)]
+        kept = picked[: 3 + self._random.randrange(2)]
+        union = ""
+        if self._random.randrange(4) == 3:
+            nothing = ", ".join("NULL" for _ in kept)
+            union = f" UNION ALL SELECT {nothing}"
+        return self._selected(
+            "SELECT", [(c.name, c.kind) for c in kept], f" FROM ({text}) AS g{union}"
+        )
+
+    def _where_of_chain(self, alias: str, columns: Sequence[_Column]) -> str:
+        match self._random.randrange(4):
+            case 0:
+                return f" WHERE {self._simple([_Named(alias, tuple(columns))])}"
+            case 1:
+                return f" WHERE NOT ({alias}.s <=> {alias}.before)"
+            case 2:
+                return f" WHERE {alias}.{columns[-1].name} IS NOT NULL"
+            case _:
+                return ""
 
     def _totals(self) -> _Source:
         """One row: an aggregate without GROUP BY, or several in FROM."""

@@ -29,6 +29,12 @@ def plan_of(sql: str) -> Plan:
     return analyse(parse(sql, INPUTS, "q.sql"))
 
 
+#: An order of which the analysis does not know that it is total.
+_NUMBERED = (
+    "SELECT cust, id, row_number() OVER (PARTITION BY cust ORDER BY id) AS n FROM "
+    "(SELECT id, cust FROM orders) x"
+)
+_FIRST = f"SELECT * FROM ({_NUMBERED}) WHERE n < 4"
 #: Statement -> its restriction columns.
 INCREMENTAL = {
     "SELECT o.id, c.region FROM orders o JOIN customers c ON c.id = o.cust": "id",
@@ -68,6 +74,17 @@ INCREMENTAL = {
     "SELECT id, cust FROM (SELECT *, row_number() OVER (PARTITION BY cust ORDER BY placed, id) "
     "AS rn FROM orders) WHERE rn = 1": "id, cust",
     "SELECT id, amt + 1 AS more, more + 1 AS most FROM orders": "id",
+    # Ties are ordered anyhow, so the rows of a partition stay together.
+    f"SELECT cust, id, n, region FROM ({_NUMBERED}) o JOIN customers USING (id)": "cust",
+    f"SELECT a.cust, b.id FROM ({_NUMBERED}) a JOIN ({_NUMBERED}) b ON a.cust = b.cust "
+    "AND a.n = b.n + 1": "cust",
+    # Windows over what windows have let through.
+    f"SELECT cust, id, lag(id) OVER (PARTITION BY cust ORDER BY id) AS b FROM ({_FIRST})": "cust",
+    f"WITH f AS ({_FIRST}), g AS (SELECT *, lead(id) OVER (PARTITION BY cust ORDER BY id) AS m "
+    "FROM f) SELECT cust AS c, m FROM g WHERE m IS NOT NULL": "c",
+    f"SELECT cust, count(*) AS n FROM ({_FIRST}) WHERE n < 3 GROUP BY cust": "cust",
+    f"SELECT cust, n FROM ({_FIRST}) UNION ALL SELECT -1, 0": "cust",
+    "SELECT id, st FROM orders UNION ALL SELECT -1, 'none'": "id",
 }  # fmt: skip
 #: Statement -> words of the reason.
 FULL = {
@@ -85,6 +102,16 @@ FULL = {
     "GROUP BY c.region": "columns of GROUP BY",
     "SELECT amt FROM (SELECT *, row_number() OVER (PARTITION BY cust ORDER BY placed) AS rn "
     "FROM orders) WHERE rn = 1": "may order ties anyhow",
+    f"SELECT id, n FROM ({_FIRST})": "may order ties anyhow",
+    f"SELECT c.id, f.n FROM customers c LEFT JOIN ({_FIRST}) f ON f.cust = c.id": "outer join",
+    f"SELECT f.cust, c.region FROM (SELECT * FROM ({_FIRST}) WHERE id > 1) f "
+    "JOIN customers c ON c.id = f.id": "two levels below a join",
+    f"SELECT id FROM orders WHERE id IN (SELECT id FROM ({_FIRST}))": "in a subquery",
+    f"SELECT cust, n FROM ({_NUMBERED}) o WHERE EXISTS (SELECT 1 FROM items WHERE line = o.n)":
+        "compared with a subquery",
+    f"SELECT cust FROM (SELECT cust FROM ({_FIRST}) UNION SELECT id FROM customers)":
+        "inside of a set operation",
+    "SELECT 1 AS a UNION ALL SELECT 2": "every branch",
     "SELECT s, count(*) AS n FROM (SELECT sum(rate) AS s FROM orders GROUP BY cust) GROUP BY s":
         "a sum of doubles",
     "SELECT a.m FROM (SELECT avg(amt) AS m FROM orders) AS a": "its last value",

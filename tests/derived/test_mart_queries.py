@@ -115,8 +115,8 @@ def test_a_version_keeps_its_key_whatever_comes_before_and_after(mart: tuple[Mar
 #: A fault in the text of a query, as what stands there and what is written instead.
 FAULTS = (
     ("first version of a parent", "customer",
-     "IS NULL THEN TIMESTAMP '1000",
-     "IS NULL THEN TIMESTAMP '2027"),
+     ") THEN TIMESTAMP '1000",
+     ") THEN TIMESTAMP '2027"),
     ("deleted parents", "customer",
      "CASE WHEN NOT hdr__deleted THEN `district` END",
      "`district`"),

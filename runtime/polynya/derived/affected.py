@@ -39,7 +39,7 @@ from polynya.derived.blocks import (
 )
 from polynya.derived.functions import GENERATORS, MAPS, SAME_IN_DUCKDB
 from polynya.derived.plans import FullPlan, IncrementalPlan, Plan, TotalPart, TotalsPlan
-from polynya.derived.restriction import restrictable_inputs
+from polynya.derived.restriction import equal_columns, restrictable_inputs
 from polynya.derived.schema import DerivedInput
 from polynya.derived.stability import Stability
 from polynya.derived.statement import DerivedStatement, parse
@@ -102,19 +102,17 @@ def _analysed(statement: DerivedStatement, prefer: Sequence[str]) -> Incremental
     kinds = Kinds(block, statement)
     planner = _Planner(stability, kinds, ctes, statement)
     allowed = planner.allowed(block)
-    names = [block.names[at] for at in allowed]
     wanted = {name.lower() for name in prefer}
-    if wanted and wanted <= {name.lower() for name in names}:
-        chosen = [at for at in allowed if block.names[at].lower() in wanted]
-    else:
-        chosen = planner.chosen(block, allowed)
+    preferred = [at for at in allowed if block.names[at].lower() in wanted]
+    if len(preferred) < len(wanted):
+        preferred = []
+    # Where they are computed, such as surrogate keys, no input is read by them.
+    direct_ones = preferred if all(_is_direct(block, at) for at in preferred) else []
+    chosen = direct_ones or planner.keys_among(block, allowed) or preferred or allowed
     if not chosen:
         raise NotIncrementalError(planner.why_nothing_restricts(block))
     if all(_is_label(block, at) for at in chosen):
         raise NotIncrementalError("constants that tell branches apart, not rows, restrict it")
-    if not planner.covers_units(block, chosen):
-        chosen = allowed
-    planner.check_units(block, chosen)
     columns = tuple(block.names[at] for at in chosen)
     query = planner.keys(block, chosen, columns)
     return IncrementalPlan(statement, columns, planner.with_ctes(query), block, stability)
@@ -217,6 +215,8 @@ class _Planner:
             if relation.block is not None
         }
         merged = _merged(block, self._kinds)
+        unsettled = self._stability.unsettled(block)
+        equal = equal_columns(block, self._kinds) if unsettled else []
         found = []
         for at, (_, expression) in enumerate(block.outputs):
             if not tables_of(expression) or not is_plain(expression):
@@ -236,56 +236,77 @@ class _Planner:
                 continue
             if not all(_covered(expression, keys) for keys in block.partitions):
                 continue
+            if not all(self._is_of(expression, relation, equal) for relation in unsettled):
+                continue
             found.append(at)
         return found
 
+    def _is_of(
+        self,
+        expression: exp.Expr,
+        relation: BlockRelation,
+        equal: Sequence[tuple[exp.Column, exp.Column, str | None]],
+    ) -> bool:
+        """Whether an expression is a column by which the affected rows of a relation are found.
+
+        Where loose values decide which rows the relation has, these are found as a whole then: no
+        part of what was decided is kept, and none of it computed again.
+        """
+        assert relation.block is not None, "a table has no loose values"
+        names = {relation.block.names[at] for at in self._chosen(relation.block)}
+        column = direct(expression)
+        known = set() if column is None else {(column.table, column.name)}
+        before = -1
+        while before < len(known):
+            before = len(known)
+            for one, other, only in equal:
+                pair = {(one.table, one.name), (other.table, other.name)}
+                if only is None and pair & known:
+                    known |= pair
+        return any(alias == relation.alias and name in names for alias, name in known)
+
     def chosen(self, block: Block, allowed: Sequence[int]) -> list[int]:
         """Of the allowed columns, those that are keys of tables, where whole keys are there."""
+        return self.keys_among(block, allowed) or list(allowed)
+
+    def keys_among(self, block: Block, allowed: Sequence[int]) -> list[int]:
+        """The positions of whole keys of tables among some; of a set operation in each branch."""
         if isinstance(block, SetBlock):
-            return list(allowed)
+            branches = [branch for branch in selects(block) if branch.relations]
+            found = [self.keys_among(branch, allowed) for branch in branches]
+            return found[0] if found and all(one == found[0] for one in found) else []
         places: dict[tuple[str, str], int] = {}
         for at in allowed:
             column = direct(block.outputs[at][1])
             if column is not None:
                 places.setdefault((column.table, column.name), at)
-        found: set[int] = set()
+        positions: set[int] = set()
         for relation in block.relations:
-            if relation.table is None:
-                continue
-            keys = self._statement.inputs[self._statement.tables[relation.table]].keys
-            wanted = [(relation.alias, key.lower()) for key in keys]
+            wanted = [(relation.alias, key) for key in self._keys_of(relation)]
             if wanted and all(key in places for key in wanted):
-                found |= {places[key] for key in wanted}
-        units = self._stability.units(block) or set()
-        found |= {places[unit] for unit in units if unit in places} if found else set()
-        return sorted(found) or list(allowed)
+                positions |= {places[key] for key in wanted}
+        return sorted(positions)
 
-    def covers_units(self, block: Block, chosen: Sequence[int]) -> bool:
-        """Whether loose values are decided within restriction columns, never across them."""
-        return all(self._covers_units(branch, chosen) for branch in selects(block))
+    def _keys_of(self, relation: BlockRelation) -> list[str]:
+        """The key of a table, or whole keys of tables that a subquery has among its columns."""
+        if relation.table is not None:
+            keys = self._statement.inputs[self._statement.tables[relation.table]].keys
+            return [key.lower() for key in keys]
+        assert relation.block is not None, "a relation is a table or a block"
+        inner = relation.block
+        return [inner.names[at] for at in self.keys_among(inner, self.allowed(inner))]
 
-    def _covers_units(self, branch: SelectBlock, chosen: Sequence[int]) -> bool:
-        if not self._stability.loose_sources(branch):
-            return True
-        units = self._stability.units(branch)
-        columns = {
-            (column.table, column.name)
-            for at in chosen
-            if (column := direct(branch.outputs[at][1])) is not None
-        }
-        return units is not None and units <= columns
-
-    def check_units(self, block: Block, chosen: Sequence[int]) -> None:
-        """Raise NotIncrementalError where loose values decide across restriction columns."""
-        for branch in selects(block):
-            if not self._covers_units(branch, chosen):
-                raise NotIncrementalError(self._stability.why(branch))
+    def _chosen(self, block: Block) -> list[int]:
+        return self.chosen(block, self.allowed(block))
 
     def why_nothing_restricts(self, block: Block) -> str:
         """The reason why no column restricts a recomputation."""
         branches = list(selects(block))
         if any(branch.keys == [] for branch in branches):
             return _ONE_ROW
+        for branch in branches:
+            if self._stability.unsettled(branch):
+                return self._stability.why(branch)
         if isinstance(block, SetBlock):
             return "no column may restrict every branch of the set operation"
         return self._why_join(block) or self._why_group(block) or self._why_columns(block)
@@ -323,6 +344,8 @@ class _Planner:
     def keys(self, block: Block, chosen: Sequence[int], names: Sequence[str]) -> exp.Query:
         """The affected keys of a block: the columns at some positions, or 1 where they are none."""
         queries = self._keys(block, chosen, names)
+        if not queries:
+            raise NotIncrementalError("no SELECT of it has a FROM")
         union: exp.Query = queries[0]
         for query in queries[1:]:
             union = exp.Union(this=union, expression=query, distinct=True)
@@ -333,6 +356,8 @@ class _Planner:
             left = self._keys(block.left, chosen, names)
             return [*left, *self._keys(block.right, chosen, names)]
         expressions = [block.outputs[at][1] for at in chosen]
+        if self._stability.is_deep(block):
+            return [self._of_affected_below(block, expressions, names)]
         needed = frozenset(alias for part in expressions for alias in tables_of(part))
         queries: list[exp.Query] = []
         for term in terms(block, self._stability, needed=needed):
@@ -343,10 +368,27 @@ class _Planner:
                 queries += [
                     self._query(block, term, state, expressions, names) for state in _STATES
                 ]
-        if not queries:
-            # A SELECT without FROM never changes.
-            raise NotIncrementalError("a SELECT without FROM among those of the result")
+        # None for a SELECT without FROM, whose row never changes.
         return queries
+
+    def _of_affected_below(
+        self, block: SelectBlock, expressions: Sequence[exp.Expr], names: Sequence[str]
+    ) -> exp.Query:
+        """The affected keys of a block that are those of its one relation.
+
+        Its rows would tell others: what they depend on may be decided in another way this time.
+        """
+        (relation,) = block.relations
+        assert relation.block is not None, "a table has no loose values"
+        query = exp.Select(
+            expressions=[
+                exp.Alias(this=part.copy(), alias=exp.to_identifier(name))
+                for part, name in zip(expressions, names, strict=True)
+            ]
+        )
+        query.set("from_", exp.From(this=_table(self._affected(relation.block), relation.alias)))
+        query.set("distinct", exp.Distinct())
+        return query
 
     def _of_changed_keys(
         self, block: SelectBlock, term: Term, expressions: Sequence[exp.Expr], names: Sequence[str]
@@ -456,11 +498,8 @@ class _Planner:
         """The CTE of a block's rows in a state that have affected keys."""
         name = f"t{block.number}_{state}"
         if name not in self._written:
-            chosen = self.chosen(block, self.allowed(block))
-            columns = [block.names[at] for at in chosen]
-            affected = f"a{block.number}"
-            if affected not in self._written:
-                self._written[affected] = self.keys(block, chosen, columns)
+            columns = [block.names[at] for at in self._chosen(block)]
+            affected = self._affected(block)
             whole = self._state(block, state)
             same = [
                 exp.NullSafeEQ(
@@ -478,6 +517,14 @@ class _Planner:
             query.set("from_", exp.From(this=_table(whole, "d")))
             query.set("where", exp.Where(this=exp.Exists(this=inside)))
             self._written[name] = query
+        return name
+
+    def _affected(self, block: Block) -> str:
+        """The CTE of the affected keys of a block."""
+        name = f"a{block.number}"
+        if name not in self._written:
+            chosen = self._chosen(block)
+            self._written[name] = self.keys(block, chosen, [block.names[at] for at in chosen])
         return name
 
     def with_ctes(self, query: exp.Query) -> exp.Query:
@@ -511,6 +558,12 @@ def _covered(expression: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
     if isinstance(inner, exp.Column):
         return False
     return all(_covered(part, keys) for part in inner.iter_expressions())
+
+
+def _is_direct(block: Block, at: int) -> bool:
+    """Whether a column is one of a table in each branch, or a constant."""
+    expressions = [branch.outputs[at][1] for branch in selects(block)]
+    return all(direct(one) is not None or is_constant(one) for one in expressions)
 
 
 def _is_label(block: Block, at: int) -> bool:

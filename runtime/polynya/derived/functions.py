@@ -71,7 +71,7 @@ STATEMENT_FUNCTIONS: Final = SCALARS | AGGREGATES | _WINDOWS | GENERATORS | NOT_
 #: Functions that give in DuckDB what they give in Spark, apart from the types of sums.
 SAME_IN_DUCKDB: Final = _names(
     """
-    abs avg coalesce concat count dense_rank greatest grouping least lower max min nullif rank
-    row_number sum upper year month day
+    abs avg coalesce concat count dense_rank greatest grouping lag lead least lower max min nullif
+    rank row_number sum upper year month day
     """
 )

@@ -86,7 +86,7 @@ def matched_inputs(plan: IncrementalPlan) -> list[MatchedInput]:
     weak = block.weak
     return [
         MatchedInput(tables[target.table], target.name, tables[source.table], source.name)
-        for one, other, only in _equal_columns(block, Kinds(block, plan.statement))
+        for one, other, only in equal_columns(block, Kinds(block, plan.statement))
         for source, target in ((one, other), (other, one))
         if {source.table, target.table} <= tables.keys()
         and source.table != target.table
@@ -156,7 +156,7 @@ def _spread(branch: SelectBlock, known: dict[tuple[str, str], str], kinds: Kinds
 
     An inner join and WHERE tell it of both sides; an outer one of its optional side only.
     """
-    equal = _equal_columns(branch, kinds)
+    equal = equal_columns(branch, kinds)
     weak = branch.weak
     grown = True
     while grown:
@@ -174,7 +174,7 @@ def _spread(branch: SelectBlock, known: dict[tuple[str, str], str], kinds: Kinds
                     grown = True
 
 
-def _equal_columns(
+def equal_columns(
     branch: SelectBlock, kinds: Kinds
 ) -> list[tuple[exp.Column, exp.Column, str | None]]:
     """Pairs of columns of one type that a condition makes equal.

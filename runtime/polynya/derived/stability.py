@@ -7,7 +7,7 @@ nothing: what was stored may have come of another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from sqlglot import exp
@@ -16,6 +16,7 @@ from polynya.derived.blocks import (
     Block,
     BlockRelation,
     How,
+    NestedQuery,
     NotIncrementalError,
     SelectBlock,
     SetBlock,
@@ -38,11 +39,18 @@ class Stability:
         self._inputs = inputs
         self._loose: dict[int, frozenset[str]] = {}
         self._inexact: dict[int, frozenset[str]] = {}
+        self._unsettled: dict[int, bool] = {}
 
     def check(self, block: Block, *, top: bool = True) -> None:
-        """Raise NotIncrementalError where a result depends on what a loose value happens to be."""
+        """Raise NotIncrementalError for a result that depends on loose values and is not followed.
+
+        The affected keys are computed after the table: ties may be ordered in another way then. A
+        block over the result of such an order is followed, since its terms drop what reads loose
+        values. The next block on top of it is, if it reads nothing else: its affected keys are
+        those of the one below.
+        """
         if isinstance(block, SetBlock):
-            if not top and self.loose(block):
+            if not top and self.is_unsettled(block):
                 raise NotIncrementalError(
                     f"{self._why(block)} inside of a set operation: {_ADVICE}"
                 )
@@ -54,18 +62,48 @@ class Stability:
                 self.check(relation.block, top=False)
         for nested in block.nested:
             self.check(nested.block, top=False)
-            if self.loose(nested.block):
+            if self.is_unsettled(nested.block):
                 raise NotIncrementalError(f"{self._why(nested.block)} in a subquery: {_ADVICE}")
         sources = self.loose_sources(block)
-        if not sources:
-            return
-        if not top:
-            raise NotIncrementalError(f"{self._why_source(block)} two levels deep: {_ADVICE}")
-        for relation in block.relations:
-            if relation.how is not How.INNER and self.is_loose(relation.on, sources):
+        for nested in block.nested:
+            if self.is_loose(_conditions(nested), sources):
                 raise NotIncrementalError(
-                    f"{self._why_source(block)} decides an outer join: {_ADVICE}"
+                    f"{self._why_source(block)} is compared with a subquery: {_ADVICE}"
                 )
+        if any(one.how is not How.INNER for one in self.unsettled(block)) or any(
+            relation.how is not How.INNER and self.is_loose(relation.on, sources)
+            for relation in block.relations
+        ):
+            raise NotIncrementalError(f"{self._why_source(block)} decides an outer join: {_ADVICE}")
+        if self.is_deep(block) and (len(block.relations) > 1 or block.nested):
+            raise NotIncrementalError(
+                f"{self._why_source(block)} two levels below a join: {_ADVICE}"
+            )
+
+    def unsettled(self, block: SelectBlock) -> list[BlockRelation]:
+        """The relations of a block whose rows depend on a loose value."""
+        return [
+            relation
+            for relation in block.relations
+            if relation.block is not None and self.is_unsettled(relation.block)
+        ]
+
+    def is_unsettled(self, block: Block) -> bool:
+        """Whether rows of a block depend on the order in which rows are read."""
+        if block.number not in self._unsettled:
+            self._unsettled[block.number] = bool(self.loose(block)) or any(
+                self.unsettled(branch) for branch in selects(block)
+            )
+        return self._unsettled[block.number]
+
+    def is_deep(self, block: SelectBlock) -> bool:
+        """Whether loose values decide which rows one of its relations has."""
+        return any(
+            self.unsettled(branch)
+            for relation in block.relations
+            if relation.block is not None
+            for branch in selects(relation.block)
+        )
 
     def loose_sources(self, block: SelectBlock) -> dict[str, frozenset[str]]:
         """Aliases -> their loose columns, where they have some."""
@@ -147,35 +185,6 @@ class Stability:
         one = self._inputs.get(relation.table or "")
         keys = one.keys if one is not None else ()
         return bool(keys) and all((relation.alias, key.lower()) in columns for key in keys)
-
-    def units(self, block: SelectBlock) -> set[tuple[str, str]] | None:
-        """The columns that name the groups in which the loose values of its sources are decided.
-
-        A recomputation of such groups as a whole is right. None where they cannot be named.
-        """
-        found: set[tuple[str, str]] = set()
-        for relation in block.relations:
-            if relation.block is None or not self.loose(relation.block):
-                continue
-            if not isinstance(relation.block, SelectBlock) or relation.how is not How.INNER:
-                return None
-            named = {str(unwrapped(item)): name for name, item in relation.block.outputs}
-            inner = relation.block
-            groups = [
-                keys
-                for window, keys in zip(inner.windows, inner.partitions, strict=True)
-                if _follows_rows(window)
-            ]
-            if inner.keys is not None:
-                groups.append(inner.keys)
-            for keys in groups:
-                for key in keys:
-                    if str(key) not in named:
-                        return None
-                    found.add((relation.alias, named[str(key)]))
-            if not all(groups):
-                return None
-        return found
 
     def _inexact_of(self, block: SelectBlock) -> Iterable[str]:
         inexact = {
@@ -268,20 +277,29 @@ class Stability:
                     if isinstance(part, exp.AggFunc) and part.name.lower() in ORDERED_AGGREGATES:
                         return f"{part.name.lower()}() may take any row"
             for relation in branch.relations:
-                if relation.block is not None and self.loose(relation.block):
+                if relation.block is not None and self.is_unsettled(relation.block):
                     return self._why(relation.block)
         return "an order of rows that nothing decides"
 
     def _why_source(self, block: SelectBlock) -> str:
         return next(
             self._why(relation.block)
-            for relation in block.relations
-            if relation.block is not None and self.loose(relation.block)
+            for relation in self.unsettled(block)
+            if relation.block is not None
         )
 
     def why(self, block: SelectBlock) -> str:
-        """The reason for a block whose sources have loose columns."""
+        """The reason for a block that has no column by which loose values are decided."""
         return f"{self._why_source(block)}: {_ADVICE}, or keep its PARTITION BY in the result"
+
+
+def _conditions(nested: NestedQuery) -> Iterator[exp.Expr]:
+    """What a query in an expression compares with the rows around it."""
+    for branch in selects(nested.block):
+        yield from branch.where
+        yield from nested.members.get(branch.number, [])
+        for relation in branch.relations:
+            yield from relation.on
 
 
 def _follows_rows(window: exp.Window) -> bool:

@@ -221,7 +221,8 @@ def versions_sql(query: DimensionQuery) -> str:
     steps = _member_versions(query, _OwnColumns(shown, names), names, span)
     following, first = names.free("version_next"), names.free("version_first")
     repeats = names.free("version_repeats")
-    over = f"OVER (PARTITION BY {', '.join(map(quote, query.keys))} ORDER BY {quote(begins)})"
+    of_member = f"OVER (PARTITION BY {', '.join(map(quote, query.keys))})"
+    over = f"{of_member[:-1]} ORDER BY {quote(begins)})"
     compared = [*(column.name for column in query.columns), gone]
     same = [f"{quote(name)} <=> lag({quote(name)}) {over}" for name in compared]
     # Neighbours only: rows that overlap stay apart, so that their keys tell of them.
@@ -238,7 +239,8 @@ def versions_sql(query: DimensionQuery) -> str:
         ),
         (
             "versions",
-            _whole("runs", f"lag({quote(begins)}) {over} IS NULL", first, f"NOT {quote(gone)}"),
+            _whole("runs", f"{quote(begins)} = min({quote(begins)}) {of_member}", first,
+                   f"NOT {quote(gone)}"),
         ),
     ]  # fmt: skip
     version = f"unix_micros({quote(begins)})"
@@ -545,8 +547,8 @@ def _related(
     parents = ", ".join(quote(parent) for _, parent in link.on)
     begins = "hdr__from_timestamp"
     if extends_first:
-        before = f"lag({begins}) OVER (PARTITION BY {parents} ORDER BY {begins})"
-        begins = f"CASE WHEN {before} IS NULL THEN {BEGIN_OF_TIME} ELSE {begins} END"
+        first = f"min({begins}) OVER (PARTITION BY {parents})"
+        begins = f"CASE WHEN {begins} = {first} THEN {BEGIN_OF_TIME} ELSE {begins} END"
     items = [
         *keys,
         *(_item(f"CASE WHEN NOT hdr__deleted THEN {sql} END", name) for sql, name in values),
