@@ -111,6 +111,9 @@ FULL = {
         "compared with a subquery",
     f"SELECT cust FROM (SELECT cust FROM ({_FIRST}) UNION SELECT id FROM customers)":
         "inside of a set operation",
+    f"SELECT cust, count(*) AS m FROM ({_FIRST}) GROUP BY ROLLUP (cust)": "several sets of groups",
+    f"SELECT o.cust, t.e FROM ({_NUMBERED}) o LATERAL VIEW explode(sequence(1, n)) t AS e":
+        "LATERAL VIEW",
     "SELECT 1 AS a UNION ALL SELECT 2": "every branch",
     "SELECT s, count(*) AS n FROM (SELECT sum(rate) AS s FROM orders GROUP BY cust) GROUP BY s":
         "a sum of doubles",

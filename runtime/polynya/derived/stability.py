@@ -64,6 +64,11 @@ class Stability:
             self.check(nested.block, top=False)
             if self.is_unsettled(nested.block):
                 raise NotIncrementalError(f"{self._why(nested.block)} in a subquery: {_ADVICE}")
+        if self.unsettled(block):
+            self._check_sources(block)
+
+    def _check_sources(self, block: SelectBlock) -> None:
+        """The same of a block that reads rows which depend on loose values."""
         sources = self.loose_sources(block)
         for nested in block.nested:
             if self.is_loose(_conditions(nested), sources):
@@ -75,6 +80,11 @@ class Stability:
             for relation in block.relations
         ):
             raise NotIncrementalError(f"{self._why_source(block)} decides an outer join: {_ADVICE}")
+        if block.has_sets:
+            # A total is computed again with each of its groups, which may keep their rows.
+            raise NotIncrementalError(f"{self._why_source(block)} below several sets of groups")
+        if self.is_loose(block.laterals, sources):
+            raise NotIncrementalError(f"{self._why_source(block)} in LATERAL VIEW: {_ADVICE}")
         if self.is_deep(block) and (len(block.relations) > 1 or block.nested):
             raise NotIncrementalError(
                 f"{self._why_source(block)} two levels below a join: {_ADVICE}"
