@@ -69,6 +69,30 @@ def shop(tmp_path: Path) -> str:
     return str(write_project(tmp_path, users=USERS))
 
 
+def test_a_derived_table_shows_what_its_last_step_has_read_and_no_records() -> None:
+    derived = replace(
+        BUSY,
+        derived_at="2026-11-21T11:59:30+00:00",
+        inputs={"shop_internal.orders_internal": 1234, "registered:crm.rates": 7},
+        applied_at=None,
+        conflicts={},
+        pending_rows=0,
+    )
+    names = {"shop_internal.orders_internal": "shop.orders"}
+
+    lines = dataset_block(derived, NOW, names=names).splitlines()
+    with_snapshots = dataset_block(derived, NOW, names=names, positions=True)
+
+    assert lines == [
+        "shop.users",
+        "  current    0 rows",
+        "  pending    nothing",
+        "  derived    2026-11-21 11:59:30 UTC, 30.0 s ago, from shop.orders, crm.rates",
+        "  last apply never",
+    ]
+    assert "from shop.orders at 1234, crm.rates at 7" in with_snapshots
+
+
 def test_times_are_written_one_way_and_positions_left_out() -> None:
     assert dataset_block(BUSY, NOW).splitlines() == [
         "shop.users",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -15,7 +15,9 @@ from polynya.cli.format import age_in_words, moment_in_words, size_in_words
 from polynya.cli.visible import visible
 from polynya.engine.policy import PendingFacts, wait_for_apply
 from polynya.model.config.connected import ConnectedCapture
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
+from polynya.model.config.task import StorageTask, resolved
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.loader import LoadedProject
@@ -117,7 +119,13 @@ def _show(
         }
         positions = context.options.verbose
         text = dataset_block(
-            dataset, now, maintenance, positions=positions, cluster=cluster, waits=waits
+            dataset,
+            now,
+            maintenance,
+            positions=positions,
+            cluster=cluster,
+            waits=waits,
+            names=_input_names(entry.task),
         )
         if schema_changes:
             text = "\n".join([text, *schema_change_lines(dataset)])
@@ -189,11 +197,13 @@ def dataset_block(
     positions: bool = False,
     cluster: str | None = None,
     waits: str | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> str:
     """The status of a dataset as text.
 
-    `positions` adds those in the order of events. `cluster` is the one that has the task, `waits`
-    why copies wait for the apply; None leaves the line out.
+    `positions` adds those in the order of events, and the snapshots that the last step of a derived
+    table has read. `cluster` is the one that has the task, `waits` why copies wait for the apply;
+    None leaves the line out. `names` are those of views by their internal tables.
     """
     pending = "nothing"
     if dataset.pending_rows:
@@ -206,13 +216,15 @@ def dataset_block(
     lines: dict[str, str | None] = {}
     if dataset.suspended is not None:
         lines["suspended"] = f"{dataset.suspended} ({dataset.suspended_where})"
+    # A derived table takes no records in: its last step says all that these lines would.
+    is_derived = dataset.derived_at is not None
     lines |= {
         "current": f"{dataset.current_rows:,} rows",
         "pending": pending,
         "waits": waits and f"copies wait for the apply: {waits}",
         "retained": _retained(dataset, now),
-        "freshness": _freshness(dataset.freshness_seconds),
-        "records": _accounting(dataset),
+        "freshness": None if is_derived else _freshness(dataset.freshness_seconds),
+        "records": None if is_derived else _accounting(dataset),
         "changes": _changes(dataset),
         "schema": _newest_schema_change(dataset),
         "expect": _failures(dataset),
@@ -220,7 +232,8 @@ def dataset_block(
         if dataset.rows_per_second is None
         else f"{dataset.rows_per_second:,.1f} records/s",
         "lost": _lost(dataset),
-        "last copy": moment_in_words(dataset.copied_at, now),
+        "derived": _derived(dataset, now, names or {}, snapshots=positions),
+        "last copy": None if is_derived else moment_in_words(dataset.copied_at, now),
         "last apply": applied,
         "reload": _reload_in_words(dataset, now),
     }
@@ -331,6 +344,28 @@ def _newest_schema_change(dataset: DatasetStatus) -> str | None:
         return None
     newest = dataset.shape_changes[-1]
     return f"{counted(count, 'change')}, last {moment(newest.at)}: {_decided(newest)}"
+
+
+def _input_names(task: StorageTask) -> dict[str, str]:
+    """The views of the tables that a task reads, by their internal tables."""
+    if not isinstance(task, DerivedTask):
+        return {}
+    declared = (resolved(read, one).relations for read in task.reads for one in read.datasets)
+    return {relations.internal: relations.current for relations in declared}
+
+
+def _derived(
+    dataset: DatasetStatus, now: datetime, names: Mapping[str, str], *, snapshots: bool
+) -> str | None:
+    """When the last step of a derived table read its inputs, and which; None for other tables."""
+    if dataset.derived_at is None:
+        return None
+    read = []
+    for name, version in dataset.inputs.items():
+        shown_name = names.get(name, name.removeprefix("registered:"))
+        read.append(f"{shown_name} at {version}" if snapshots else shown_name)
+    of = f", from {', '.join(read)}" if read else ""
+    return f"{moment_in_words(dataset.derived_at, now)}{of}"
 
 
 def _failures(dataset: DatasetStatus) -> str | None:

@@ -119,7 +119,9 @@ class DatasetStatus:
     `inserts`, `updates`, `deletes` and `truncates` count what applied events did since
     `counted_since`, None for since the table exists. `shape_changes` are the newest changes of the
     source's shape, the oldest first, `earlier_shape_changes` counts those before. `failures` has
-    the expectations of a derived table that committed results have failed, by their names.
+    the expectations of a derived table that committed results have failed, by their names. The last
+    step of a derived table began at `derived_at` and read `inputs`: the snapshot of each internal
+    table, or the version of a registered one.
     """
 
     dataset: str
@@ -165,6 +167,8 @@ class DatasetStatus:
     shape_changes: Sequence[DecidedChange] = ()
     earlier_shape_changes: int = 0
     failures: Mapping[str, ExpectationFailures] = field(default_factory=dict)
+    derived_at: str | None = None
+    inputs: Mapping[str, int] = field(default_factory=dict)
 
 
 def load(catalog: Tables, dataset: ResolvedDataset) -> Table | None:
@@ -262,6 +266,8 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         shape_changes=copy.shape_changes,
         earlier_shape_changes=copy.earlier_shape_changes,
         failures=copy.failures,
+        derived_at=None if copy.derivation is None else copy.derivation.until,
+        inputs={} if copy.derivation is None else copy.derivation.inputs,
     )
 
 
