@@ -2,8 +2,10 @@
 
 `python -m bench.beside --minutes 30` starts `polynya run` over tables into which files land
 steadily and over a capture of PostgreSQL. It measures the run alone, then for the minutes beside
-the API and console of 5,000 datasets with clients at work, then alone again, since tables grow. It
-prints a line each minute and ends by itself.
+the API and console of 5,000 datasets with clients at work, then alone again. Steps take longer as
+tables grow, so what is beside the clients is compared with the minutes alone next to it. `--rounds`
+divides the minutes into so many parts, each with a server of its own, with minutes alone between
+them. It prints a line each minute and ends by itself.
 
 The clients are processes of the same machine, so they are a load that the server is not: they have
 the lowest priority, and each asks once in `--pause` seconds, as a person with an open page does.
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import multiprocessing
 import os
 import socket
@@ -21,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +54,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.beside", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0, help="with the clients; default 5")
     parser.add_argument("--alone", type=float, help="minutes before and after; default a fifth")
+    parser.add_argument("--rounds", type=int, default=1, help="parts of the minutes; default 1")
     parser.add_argument("--warm", type=float, default=90.0, help="seconds of warm-up; default 90")
     parser.add_argument("--clients", type=int, default=200, help="default 200")
     parser.add_argument("--pause", type=float, default=5.0, help="seconds of each; default 5")
@@ -291,23 +295,25 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def _measure(source: Source, given: argparse.Namespace) -> None:
-    alone = given.alone if given.alone is not None else max(1.0, given.minutes / 5)
-    seconds = given.warm + (given.minutes + 2 * alone) * _MINUTE + 600
+    part = given.minutes / given.rounds
+    alone = given.alone if given.alone is not None else max(1.0, part / 5)
+    minutes = given.minutes + (given.rounds + 1) * alone
     tasks = ("source_db", "live", "steady")
-    with source.polynya("run", *tasks, seconds=seconds) as run:
+    with source.polynya("run", *tasks, seconds=given.warm + minutes * _MINUTE + 600) as run:
         run.wait(lambda: len(run.events("batch.copied")) > 2 * given.tables, "the first copies")
         time.sleep(given.warm)
         watch = Watch(run)
-        before = _phase("alone", watch, alone)
-        with _served(source.folder) as (url, process):
-            _asked(url, given, 10.0)
+        phases = [_phase("alone", watch, alone)]
+        for _ in range(given.rounds):
+            with _served(source.folder) as (url, process):
+                _asked(url, given, 10.0)
+                watch.take("")
+                watch.serve(process)
+                phases.append(_phase("beside the clients", watch, part, url, given))
+            watch.serve(None)
             watch.take("")
-            watch.serve(process)
-            beside = _phase("beside the clients", watch, given.minutes, url, given)
-        watch.serve(None)
-        watch.take("")
-        after = _phase("alone again", watch, alone)
-    _compare(before, beside, after)
+            phases.append(_phase("alone again", watch, alone))
+    _compare(phases, max(1, math.ceil(alone)))
 
 
 def _phase(
@@ -316,8 +322,9 @@ def _phase(
     minutes: float,
     url: str | None = None,
     given: argparse.Namespace | None = None,
-) -> Phase:
-    whole, left = Phase(name), minutes * _MINUTE
+) -> list[Phase]:
+    """The minutes of a phase."""
+    found, left = [], minutes * _MINUTE
     while left > 0:
         part = min(_MINUTE, left)
         if url is None or given is None:
@@ -326,20 +333,35 @@ def _phase(
         else:
             minute = watch.take(name, _asked(url, given, part))
         left -= part
-        whole.take(minute)
+        found.append(minute)
         print(f"{time.strftime('%H:%M:%S')} {name}: {minute.line()}", flush=True)
+    return found
+
+
+def _together(name: str, minutes: Iterable[Phase]) -> Phase:
+    whole = Phase(name)
+    for minute in minutes:
+        whole.take(minute)
     return whole
 
 
-def _compare(before: Phase, beside: Phase, after: Phase) -> None:
-    print(f"\nall minutes: {beside.line()}")
-    print(f"memory of the server, each minute: {', '.join(f'{one:.0f}' for one in beside.memory)}")
-    former, later = before.figures(), after.figures()
-    for name, value in beside.figures().items():
-        alone = (former[name] + later[name]) / 2
-        more = (value / alone - 1) * 100 if alone else 0.0
-        drift = f"{former[name]:.3f}, then {later[name]:.3f} alone"
-        print(f"{name}: {value:.3f} beside the clients, {drift}: {more:+.1f} %")
+def _compare(phases: Sequence[list[Phase]], nearest: int) -> None:
+    """Print each figure beside the clients and alone, of the `nearest` minutes to each change."""
+    busy, idle = phases[1::2], phases[::2]
+    every = [minute for phase in busy for minute in phase]
+    print(f"\nall minutes: {_together('beside the clients', every).line()}")
+    print(
+        f"memory of the server, each minute: {', '.join(f'{one.memory[0]:.0f}' for one in every)}"
+    )
+    beside, alone = [], []
+    for before, during, after in zip(idle, busy, idle[1:], strict=True):
+        beside += [*during[:nearest], *during[-nearest:]]
+        alone += [*before[-nearest:], *after[:nearest]]
+    of_alone = _together("alone", alone).figures()
+    for name, value in _together("beside the clients", beside).figures().items():
+        former = of_alone[name]
+        more = (value / former - 1) * 100 if former else 0.0
+        print(f"{name}: {value:.3f} beside the clients, {former:.3f} alone: {more:+.1f} %")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
 
 
