@@ -252,8 +252,7 @@ class _Planner:
         Where loose values decide which rows the relation has, these are found as a whole then: no
         part of what was decided is kept, and none of it computed again.
         """
-        assert relation.block is not None, "a table has no loose values"
-        names = {relation.block.names[at] for at in self._chosen(relation.block)}
+        names = self._found_by(relation)
         column = direct(expression)
         known = set() if column is None else {(column.table, column.name)}
         before = -1
@@ -289,11 +288,9 @@ class _Planner:
 
     def _keys_of(self, relation: BlockRelation) -> list[str]:
         """The key of a table, or whole keys of tables that a subquery has among its columns."""
-        if relation.table is not None:
-            keys = self._statement.inputs[self._statement.tables[relation.table]].keys
-            return [key.lower() for key in keys]
-        assert relation.block is not None, "a relation is a table or a block"
         inner = relation.block
+        if inner is None:
+            return self._found_by(relation)
         return [inner.names[at] for at in self.keys_among(inner, self.allowed(inner))]
 
     def _chosen(self, block: Block) -> list[int]:
@@ -356,14 +353,15 @@ class _Planner:
             left = self._keys(block.left, chosen, names)
             return [*left, *self._keys(block.right, chosen, names)]
         expressions = [block.outputs[at][1] for at in chosen]
-        if self._stability.is_deep(block):
-            return [self._of_affected_below(block, expressions, names)]
         needed = frozenset(alias for part in expressions for alias in tables_of(part))
         queries: list[exp.Query] = []
         for term in terms(block, self._stability, needed=needed):
-            of_keys = self._of_changed_keys(block, term, expressions, names)
+            of_keys = self._of_keys(block, term, expressions, names)
             if of_keys is not None:
                 queries.append(of_keys)
+            elif self._stability.is_deep(block):
+                # Its rows would tell others: what they depend on may be decided in another way now.
+                raise NotIncrementalError(self._stability.why(block))
             else:
                 queries += [
                     self._query(block, term, state, expressions, names) for state in _STATES
@@ -371,39 +369,21 @@ class _Planner:
         # None for a SELECT without FROM, whose row never changes.
         return queries
 
-    def _of_affected_below(
-        self, block: SelectBlock, expressions: Sequence[exp.Expr], names: Sequence[str]
-    ) -> exp.Query:
-        """The affected keys of a block that are those of its one relation.
-
-        Its rows would tell others: what they depend on may be decided in another way this time.
-        """
-        (relation,) = block.relations
-        assert relation.block is not None, "a table has no loose values"
-        query = exp.Select(
-            expressions=[
-                exp.Alias(this=part.copy(), alias=exp.to_identifier(name))
-                for part, name in zip(expressions, names, strict=True)
-            ]
-        )
-        query.set("from_", exp.From(this=_table(self._affected(relation.block), relation.alias)))
-        query.set("distinct", exp.Distinct())
-        return query
-
-    def _of_changed_keys(
+    def _of_keys(
         self, block: SelectBlock, term: Term, expressions: Sequence[exp.Expr], names: Sequence[str]
     ) -> exp.Query | None:
-        """The query of a term from the changed keys alone, without any row; None for others.
+        """The query of a term from the keys of what is touched, without any row; None for others.
 
-        That is for columns of the touched table's key. It finds keys that conditions would leave
-        out, but reads no table.
+        These are the changed keys of a table, or the affected keys of a subquery. They are more
+        than conditions would leave, but no table is read for them, and no query stands in two
+        states in the next one, of which each would be computed again.
         """
         (touched,) = (step.relation for step in term.steps if step.touched)
         columns = [direct(part) for part in expressions]
-        if touched.table is None or block.has_sets or not columns:
+        if block.has_sets or not columns:
             return None
-        keys = self._statement.inputs[self._statement.tables[touched.table]].keys
-        if not {(touched.alias, key.lower()) for key in keys} >= {
+        keys = self._found_by(touched)
+        if not {(touched.alias, key) for key in keys} >= {
             ("", "") if column is None else (column.table, column.name) for column in columns
         }:
             return None
@@ -413,10 +393,18 @@ class _Planner:
                 for part, name in zip(expressions, names, strict=True)
             ]
         )
-        table = _table(f"{_CHANGED}:{touched.table}", touched.alias)
-        query.set("from_", exp.From(this=table))
+        inner = touched.block
+        name = f"{_CHANGED}:{touched.table}" if inner is None else self._affected(inner)
+        query.set("from_", exp.From(this=_table(name, touched.alias)))
         query.set("distinct", exp.Distinct())
         return query
+
+    def _found_by(self, relation: BlockRelation) -> list[str]:
+        """The columns of a relation that its changed or affected keys have."""
+        if relation.block is not None:
+            return [relation.block.names[at] for at in self._chosen(relation.block)]
+        keys = self._statement.inputs[self._statement.tables[relation.table or ""]].keys
+        return [key.lower() for key in keys]
 
     def _query(
         self,
