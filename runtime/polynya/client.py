@@ -44,6 +44,11 @@ _TIMEOUT_SECONDS: Final = 60.0
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 1.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
+#: The limits of a query that the server grants at most; it answers nothing before its end.
+_QUERY_SECONDS: Final = 300
+_QUERY_MEGABYTES: Final = 256
+_LARGEST_ROWS: Final = 2 * _QUERY_MEGABYTES * 1024 * 1024
+_ARROW: Final = "application/vnd.apache.arrow.stream"
 _CLASSES: Final[dict[int, type[PolynyaError]]] = {
     400: ConfigError,
     404: ConfigError,
@@ -129,6 +134,22 @@ class PolynyaClient:
             raise SERVER_UNREACHABLE(url=self.url, why="its answer is not of the API")
         return read
 
+    def query(self, sql: str, *, limit: int) -> tuple[bytes, bool]:
+        """The rows of a statement as a stream of Arrow, and whether `limit` cut them."""
+        body = {
+            "sql": sql,
+            "limit": limit,
+            "seconds": _QUERY_SECONDS,
+            "megabytes": _QUERY_MEGABYTES,
+        }
+        seconds = _QUERY_SECONDS + _TIMEOUT_SECONDS
+        try:
+            with self._open("POST", "/queries", body, {"Accept": _ARROW}, seconds) as answer:
+                rows = answer.read(_LARGEST_ROWS)
+                return rows, answer.headers.get("Polynya-More") == "true"
+        except _LOST as error:
+            raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
+
     def operation(self, name: str) -> Operation:
         """An operation as it is now."""
         return Operation.of(self._json("GET", f"/operations/{quote(name, safe='')}"))
@@ -193,7 +214,12 @@ class PolynyaClient:
             raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
 
     def _open(
-        self, method: str, path: str, body: Mapping[str, Any] | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str],
+        seconds: float = _TIMEOUT_SECONDS,
     ) -> Any:
         request = urllib.request.Request(  # noqa: S310 - http and https only, see __post_init__
             f"{self.url}/api/v1{path}",
@@ -205,7 +231,7 @@ class PolynyaClient:
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
         opener = urllib.request.build_opener(_NoRedirects)
         try:
-            return opener.open(request, timeout=_TIMEOUT_SECONDS)
+            return opener.open(request, timeout=seconds)
         except urllib.error.HTTPError as error:
             raise _error_of(error, self.url) from error
         except _LOST as error:

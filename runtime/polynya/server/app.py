@@ -51,6 +51,7 @@ from polynya.server.routes import (
     runs,
     streams,
     transforms,
+    views,
     why,
 )
 from polynya.server.state import ServerState
@@ -72,6 +73,7 @@ ROUTERS: Final = (
     lineage.router,
     metrics.router,
     queries.router,
+    views.router,
     transforms.router,
     actions.router,
     automation_calls.router,
