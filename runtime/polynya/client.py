@@ -5,8 +5,11 @@
     for event in client.events(started.id):
         print(event)
 
-The parameters of an action are the model that the server checks
-(`polynya.server.operations.verbs`).
+    for dataset in client.items(DatasetShown, "/datasets", health="suspended"):
+        print(dataset.name, dataset.parts)
+
+Parameters and answers are the models of the server (`polynya.server.operations.verbs`,
+`polynya.server.routes`), so that a type checker knows them.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
+from pydantic import BaseModel
 from typing_extensions import override
 
 from polynya.model.error_catalogue.server_operations import (
@@ -42,6 +46,8 @@ from polynya.server.operations.verbs import VERBS, NoParameters
 #: Longer than the server's heartbeats.
 _TIMEOUT_SECONDS: Final = 60.0
 _TRIES: Final = 5
+#: Items of a page.
+_PAGE: Final = 200
 _PAUSE_SECONDS: Final = 1.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 #: The limits of a query that the server grants at most; it answers nothing before its end.
@@ -57,6 +63,8 @@ _CLASSES: Final[dict[int, type[PolynyaError]]] = {
     503: DependencyError,
 }
 _LOST: Final = (OSError, http.client.HTTPException)
+
+Shown = TypeVar("Shown", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,25 @@ class PolynyaClient:
         if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
             raise SERVER_UNREACHABLE(url=self.url, why="its answer is not of the API")
         return read
+
+    def read(self, model: type[Shown], path: str, **query: Any) -> Shown:
+        """A resource below `/api/v1` as its model; fields of newer servers are left out."""
+        return model.model_validate(self.ask("GET", _with_query(path, query)))
+
+    def items(self, model: type[Shown], path: str, **query: Any) -> Iterator[Shown]:
+        """All items of a list below `/api/v1` as their model, page after page."""
+        return map(model.model_validate, self.listed(path, **query))
+
+    def listed(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """All items of a list below `/api/v1` as JSON, page after page."""
+        cursor: str | None = None
+        while True:
+            asked = {"limit": _PAGE, **query} | ({"cursor": cursor} if cursor else {})
+            page = self.ask("GET", _with_query(path, asked))
+            yield from page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                return
 
     def query(self, sql: str, *, limit: int) -> tuple[bytes, bool]:
         """The rows of a statement as a stream of Arrow, and whether `limit` cut them."""
@@ -236,6 +263,10 @@ class PolynyaClient:
             raise _error_of(error, self.url) from error
         except _LOST as error:
             raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
+
+
+def _with_query(path: str, query: Mapping[str, Any]) -> str:
+    return f"{path}?{urlencode(query, doseq=True)}" if query else path
 
 
 def _error_of(answer: urllib.error.HTTPError, url: str) -> PolynyaError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from polynya.cli.context import CommandContext
 from polynya.cli.exit_codes import ExitCode
@@ -21,23 +21,10 @@ if TYPE_CHECKING:
 
 #: Shows what a server says; gets the values of the command line, returns the exit code.
 Read: TypeAlias = Callable[[CommandContext, PolynyaClient, Mapping[str, Any]], int]
-_PAGE: Final = 200
 #: Most rows of an answer of `/queries`, as the server has it.
 _MOST_ROWS: Final = 1_000_000
 #: Rejected records that a terminal shows, unless `--limit` says otherwise.
 _MOST_RECORDS: Final = 20
-
-
-def _items(client: PolynyaClient, path: str, **asked: Any) -> Iterator[dict[str, Any]]:
-    """All items of a list, page after page."""
-    cursor: str | None = None
-    while True:
-        given = {"limit": _PAGE, **asked} | ({"cursor": cursor} if cursor else {})
-        page = client.ask("GET", f"{path}?{urlencode(given)}")
-        yield from page["items"]
-        cursor = page["next"]
-        if cursor is None:
-            return
 
 
 def _only(values: Mapping[str, Any], *known: str) -> None:
@@ -51,7 +38,7 @@ def _status(context: CommandContext, client: PolynyaClient, values: Mapping[str,
     _only(values, "datasets", "every_seconds")
     patterns = values.get("datasets", ())
     asked = [{"name": one} for one in patterns] or [{}]
-    for item in (item for one in asked for item in _items(client, "/datasets", **one)):
+    for item in (item for one in asked for item in client.listed("/datasets", **one)):
         parts = "; ".join(str(part["says"]) for part in item["parts"])
         rows = "" if item["rows"] is None else f", {item['rows']:,} rows"
         old = item["freshness_seconds"]
@@ -65,7 +52,7 @@ def _status(context: CommandContext, client: PolynyaClient, values: Mapping[str,
 
 def _automations(context: CommandContext, client: PolynyaClient, values: Mapping[str, Any]) -> int:
     _only(values)
-    for item in _items(client, "/automations"):
+    for item in client.listed("/automations"):
         last, following = item["last"], ", ".join(item["next"])
         ended = "" if last is None else f", last run {last['started']}: {last['state']}"
         text = f"{item['name']}: {item['state']}{ended}"
@@ -91,7 +78,7 @@ def _runs(context: CommandContext, client: PolynyaClient, values: Mapping[str, A
     limit = values.get("limit", 20)
     if limit < 1:
         raise WRONG_USAGE("`--limit` is at least 1")
-    for run in islice(_items(client, f"{_automation_path(values)}/runs"), limit):
+    for run in islice(client.listed(f"{_automation_path(values)}/runs"), limit):
         why = f": {run['code']} {run['message']}" if run["message"] else ""
         lines = [f"{run['started']}  {run['state']}, {run['why']}{why}"]
         steps = run["steps"] if values.get("steps") else ()
@@ -117,11 +104,11 @@ def _notifications(
     context: CommandContext, client: PolynyaClient, values: Mapping[str, Any]
 ) -> int:
     _only(values)
-    for rule in _items(client, "/notifications/rules"):
+    for rule in client.listed("/notifications/rules"):
         causes = ", ".join(rule["rule_settings"]["causes"]) or "all causes"
         text = f"{rule['route']}: {causes}, from {rule['rule_settings']['severity']} on"
         context.output.result("notification.route", rule, visible(text))
-    for one in _items(client, "/notifications/open"):
+    for one in client.listed("/notifications/open"):
         who = ", ".join(told["route"] for told in one["told"]) or "nobody yet"
         text = f"{one['severity']}: {one['name']}: {one['title']}, since {one['since']}"
         context.output.result("notification.open", one, visible(f"{text}; told: {who}"))
@@ -177,7 +164,7 @@ def _quarantined(context: CommandContext, client: PolynyaClient, values: Mapping
     names = [values["dataset"]] if values.get("dataset") else _with_rejected(client)
     asked = {"rule": values["rule"]} if values.get("rule") else {}
     paths = (f"/datasets/{quote(name, safe='')}/quarantine" for name in names)
-    found = (item for path in paths for item in _items(client, path, **asked))
+    found = (item for path in paths for item in client.listed(path, **asked))
     for item in islice(found, most):
         row = {name: value for name, value in item.items() if name != "raw"}
         context.output.result("quarantined", row, visible(as_entry(row)))
@@ -188,14 +175,14 @@ def _quarantined(context: CommandContext, client: PolynyaClient, values: Mapping
 
 def _with_rejected(client: PolynyaClient) -> Iterator[str]:
     """The datasets with rejected records, those with most of them first."""
-    sorted_ = _items(client, "/datasets", sort="quarantined", fields="name,quarantined")
+    sorted_ = client.listed("/datasets", sort="quarantined", fields="name,quarantined")
     return (one["name"] for one in takewhile(lambda one: one["quarantined"], sorted_))
 
 
 def _clusters(context: CommandContext, client: PolynyaClient, values: Mapping[str, Any]) -> int:
     _only(values)
     code = ExitCode.OK
-    for item in _items(client, "/clusters"):
+    for item in client.listed("/clusters"):
         since = f" since {item['since']}" if item["since"] else ""
         lines = [f"{item['name']}: {item['status']}{since}", f"  because        {item['reason']}"]
         for name in ("nodes", "units"):
@@ -214,9 +201,9 @@ def _clusters(context: CommandContext, client: PolynyaClient, values: Mapping[st
 def _nodes(context: CommandContext, client: PolynyaClient, values: Mapping[str, Any]) -> int:
     _only(values, "gone")
     asked = {"gone": "true"} if values.get("gone") else {}
-    for cluster in _items(client, "/clusters"):
+    for cluster in client.listed("/clusters"):
         path = f"/clusters/{quote(cluster['name'], safe='')}/nodes"
-        for item in _items(client, path, **asked):
+        for item in client.listed(path, **asked):
             why = f": {item['reason']}" if item["reason"] else ""
             leads = ", leads" if item["leads"] else ""
             text = f"{item['node']}: {item['state']}{why}, {item['units']} units{leads}, "

@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, FastAPI, Header, Query, Request
 from fastapi.responses import StreamingResponse
@@ -36,6 +36,9 @@ _STORE_SECONDS: Final = 5.0
 #: Without news a stream says so, so that proxies keep it open.
 _HEARTBEAT_SECONDS: Final = 15.0
 _ENDED: Final = frozenset({"succeeded", "failed", "cancelled", "interrupted"})
+
+#: The header by which a request that starts an operation can be repeated.
+IdempotencyKey: TypeAlias = Annotated[str | None, Header(min_length=1, max_length=200)]
 
 
 def manager_of(app: FastAPI) -> OperationManager:

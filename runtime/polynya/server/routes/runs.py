@@ -31,9 +31,11 @@ from polynya.server.runs import (
     EventLevel,
     OperationReader,
     Run,
+    RunError,
     RunEvent,
     RunKind,
     RunOutcome,
+    RunPhase,
     automation_events,
     automation_run,
     commit_event,
@@ -59,23 +61,6 @@ _WINDOW: Final = timedelta(days=1)
 _OF_AUTOMATION: Final = 100
 
 
-class RunPhaseShown(BaseModel):
-    """What a run did of one kind; `seconds` are those of its work, null where unknown."""
-
-    phase: str
-    count: int
-    rows: int
-    seconds: float | None
-
-
-class RunErrorShown(BaseModel):
-    """The last error of a run."""
-
-    code: str
-    message: str
-    fix: str | None
-
-
 class RunShown(BaseModel):
     """A run: an operation of the API, a run of an automation, or what one process committed."""
 
@@ -91,8 +76,8 @@ class RunShown(BaseModel):
     tasks: list[str]
     datasets: list[str]
     rows: dict[str, int] = Field(description="such as `in`, `out`, `filtered`, `quarantined`")
-    phases: list[RunPhaseShown]
-    error: RunErrorShown | None
+    phases: list[RunPhase]
+    error: RunError | None
     operation: str | None = Field(description="id of its operation, which has the whole output")
 
 
@@ -384,8 +369,8 @@ def _run(one: Run) -> RunShown:
         tasks=list(one.tasks),
         datasets=list(one.datasets),
         rows=dict(one.rows),
-        phases=[RunPhaseShown(**asdict(phase)) for phase in one.phases],
-        error=None if one.error is None else RunErrorShown(**asdict(one.error)),
+        phases=list(one.phases),
+        error=one.error,
         operation=one.operation,
     )
 
