@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Final, TypeAlias
@@ -20,9 +20,11 @@ from polynya.model.error_catalogue.server_operations import OPERATIONS_LOCKED
 from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, caller
+from polynya.server.access.views import reads_whole_project
 from polynya.server.operations.kept import KeptOperations
 from polynya.server.operations.manager import OperationManager, OperationView, command_of
+from polynya.server.operations.output import without_keys
 from polynya.server.operations.records import OperationStore, Status
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
@@ -210,9 +212,15 @@ def output(
     """What the command wrote after a place, about 1 MiB at most."""
     view_of(request, name)
     found = list(manager_of(request.app).folder(name).lines(after))
+    shown_line = _shown_line(request)
     return OutputLines(
-        lines=[dict(line) for _, line in found], after=found[-1][0] if found else after
+        lines=[shown_line(line) for _, line in found], after=found[-1][0] if found else after
     )
+
+
+def _shown_line(request: Request) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """What the person of a request may see of a line of output."""
+    return dict if reads_whole_project(*caller(request)) else without_keys
 
 
 @router.post("/operations/{name}/cancel", dependencies=[allowed(Action.CANCEL_OPERATION)])
@@ -252,7 +260,7 @@ async def events(
 
 async def _events(request: Request, name: str, after: int) -> AsyncIterator[str]:
     manager = manager_of(request.app)
-    folder = manager.folder(name)
+    folder, shown_line = manager.folder(name), _shown_line(request)
     told, silent = "", 0.0
     while not await request.is_disconnected():
         # Before the output: what is read after the end is all of it.
@@ -262,7 +270,7 @@ async def _events(request: Request, name: str, after: int) -> AsyncIterator[str]
         lines = await asyncio.to_thread(lambda at: list(folder.lines(at)), after)
         for after_line, line in lines:
             after = after_line
-            yield f"id: {after}\nevent: output\ndata: {json.dumps(line)}\n\n"
+            yield f"id: {after}\nevent: output\ndata: {json.dumps(shown_line(line))}\n\n"
         if lines:
             silent = 0.0
             continue
