@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from polynya.model.errors import PolynyaError
@@ -21,7 +21,7 @@ from polynya.server.access.door import allowed
 from polynya.server.console.documents import lines_of, reviewed
 from polynya.server.console.forms import Posted, last
 from polynya.server.console.html import may, render
-from polynya.server.console.page import SlowPage
+from polynya.server.console.page import SlowPage, page_router
 from polynya.server.problems import status_of
 from polynya.server.routes import documents as documents_api
 from polynya.server.routes import queries as queries_api
@@ -29,7 +29,7 @@ from polynya.server.routes.queries import AnswerForm, QueryAnswered, QueryAsked,
 from polynya.server.routes.views import readable_views
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=SlowPage)
+router = page_router(SlowPage)
 
 #: Rows that a person can ask for, the first by default.
 _LIMITS: Final = (100, 1000, 10_000)

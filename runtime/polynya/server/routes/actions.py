@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel
 
 from polynya.model.error_catalogue.server_operations import TASK_UNKNOWN_TO_ACTION
 from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.access.roles import decide
 from polynya.server.operations.manager import refusal
 from polynya.server.operations.verbs import (
@@ -33,7 +33,7 @@ from polynya.server.routes.operations import (
 )
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["actions"])
+router = api_router("actions")
 
 
 class ActionShown(BaseModel):

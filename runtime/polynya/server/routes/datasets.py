@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
 from polynya.engine.inventory import ProjectTable, tables_of
@@ -23,14 +23,14 @@ from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote_path, shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.health import HealthPart, HealthWord
 from polynya.server.overview import DatasetOverview
 from polynya.server.pages import Cursor, Fields, Limit, ListPage, only, page
 from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["datasets"])
+router = api_router("datasets")
 
 
 class DatasetShown(BaseModel):

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, FastAPI, Header, Query, Request
+from fastapi import FastAPI, Header, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -20,7 +20,7 @@ from polynya.model.error_catalogue.server_operations import OPERATIONS_LOCKED
 from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.access.views import reads_whole_project
 from polynya.server.operations.kept import KeptOperations
 from polynya.server.operations.manager import OperationManager, OperationView, command_of
@@ -74,7 +74,8 @@ def manager_of(app: FastAPI) -> OperationManager:
 
 
 @asynccontextmanager
-async def _while_served(app: FastAPI) -> AsyncIterator[None]:
+async def while_served(app: FastAPI) -> AsyncIterator[None]:
+    """Take up operations when the server starts, and end them with it."""
     # The first request for an operation tells of an error; other routes work.
     with suppress(PolynyaError):
         await asyncio.to_thread(_open, app)
@@ -116,7 +117,7 @@ def _close(app: FastAPI) -> None:
         found.close()
 
 
-router = APIRouter(tags=["operations"], lifespan=_while_served)
+router = api_router("operations")
 
 
 class ProgressShown(BaseModel):

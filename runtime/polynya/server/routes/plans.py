@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.error_catalogue.server_plans import PLAN_NOT_OPEN, PROJECT_CHANGED_SINCE_PLAN
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.operations.manager import OperationManager, OperationView
 from polynya.server.operations.verbs import (
     VERBS,
@@ -43,7 +43,7 @@ from polynya.server.routes.operations import IdempotencyKey, manager_of
 from polynya.server.state import ServerState
 from polynya.store.configuration import FolderSource, plan_fingerprint
 
-router = APIRouter(tags=["plans"])
+router = api_router("plans")
 
 #: One decision about plans at a time: a plan is decided once, and applied once.
 _DECIDING: Final = threading.Lock()

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import FastAPI, Query, Request
 from pydantic import AwareDatetime, BaseModel, Field
 
 from polynya.automation.state import AutomationStore, RunLog
@@ -20,7 +20,7 @@ from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.operations.manager import OperationView
 from polynya.server.overview import DatasetOverview, Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
@@ -48,7 +48,7 @@ from polynya.server.runs import (
 )
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["runs"])
+router = api_router("runs")
 
 #: What a list of events is sorted by.
 _Place: TypeAlias = tuple[list[float], str]

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.model.config.access import ViewKind
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.access.views import may_read
 from polynya.server.overview import Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["views"])
+router = api_router("views")
 
 
 @dataclass(frozen=True, slots=True)
