@@ -274,10 +274,21 @@ def _error_of(answer: urllib.error.HTTPError, url: str) -> PolynyaError:
     try:
         told = json.loads(answer.read(_LARGEST_ANSWER))
         texts = {part: told.get(part) for part in ("where", "state", "fix", "why")}
-        raised = _CLASSES.get(answer.code, OperationError)
+        raised = _class_of(str(told["code"]), answer.code)
         return raised(str(told["code"]), str(told["title"]), **texts)
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
         return SERVER_UNREACHABLE(url=url, why=f"it answers with status {answer.code}")
+
+
+def _class_of(code: str, status: int) -> type[PolynyaError]:
+    """The class of an error: 422 is a wrong request, or one that cannot be carried out."""
+    # Start-up time: all errors.
+    from polynya.model.error_catalogue.codes import ERROR_PAGES
+
+    entry = ERROR_PAGES.get(code)
+    if status == 422 and entry is not None and issubclass(entry.raises, OperationError):
+        return OperationError
+    return _CLASSES.get(status, OperationError)
 
 
 def _parsed(lines: Iterator[bytes]) -> Iterator[tuple[str, dict[str, Any], str | None]]:
