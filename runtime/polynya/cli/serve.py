@@ -32,6 +32,7 @@ from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.engine.rest_server import RestServerSettings
+    from polynya.model.loader import LoadedProject
     from polynya.server.access.control import AccessControl, AccessSettings
     from polynya.server.configuration import FollowedConfiguration
     from polynya.server.starting import StartingApp
@@ -218,7 +219,7 @@ def serve_api(
         where = f"[{host}]" if ":" in host else host
         url = f"{'http' if how.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
         context.output.event(ApiServed(subject=name, url=url, target=project.target.name))
-        with _routes(context, how, followed, app, (access, control)) as state:
+        with _routes(context, how, followed, app, (project, access, control)) as state:
             threading.Thread(target=_collect_after_start, args=(state,), daemon=True).start()
             # A browser that waits for its page would wait for ever before.
             opened(url)
@@ -246,7 +247,7 @@ def _routes(
     how: ApiServing,
     followed: FollowedConfiguration | None,
     app: StartingApp,
-    guarded: tuple[AccessSettings, AccessControl],
+    loaded: tuple[LoadedProject, AccessSettings, AccessControl],
 ) -> Iterator[ServerState]:
     """Load the routes, which requests wait for, and watch the tables until the end."""
     # Start-up time: PyIceberg, and the models of all routes.
@@ -254,6 +255,7 @@ def _routes(
     from polynya.server.app import app_of
     from polynya.server.state import ServerState
 
+    project, access, control = loaded
     state = ServerState(
         context.options.project,
         context.options.target,
@@ -262,9 +264,10 @@ def _routes(
         keeper=_machine() if how.keep_operations else None,
         requests_only=how.requests_only,
         look_seconds=how.look_seconds,
+        loaded=project,
     )
     routes = app_of(state)
-    guard(routes, *guarded)
+    guard(routes, access, control)
     state.overview.start()
     if followed is not None:
         followed.start()

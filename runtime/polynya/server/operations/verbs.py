@@ -294,9 +294,7 @@ VERBS: Final = {
         _verb("cluster drain", DrainParameters, Action.OPERATE_CLUSTER, _REQUEST, "Drain a node."),
         _verb("cluster undrain", NodeParameters, Action.OPERATE_CLUSTER, _REQUEST, "End a drain."),
         _verb("cluster move", MoveParameters, Action.OPERATE_CLUSTER, _REQUEST, "Move a unit."),
-        _verb(
-            "cluster unmove", UnitParameters, Action.OPERATE_CLUSTER, _REQUEST, "End a move."
-        ),
+        _verb("cluster unmove", UnitParameters, Action.OPERATE_CLUSTER, _REQUEST, "End a move."),
         _verb(
             "cluster freeze", ReasonParameters, Action.OPERATE_CLUSTER, _REQUEST, "Move no units."
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from fastapi import Query, Request
 from pydantic import BaseModel, Field
@@ -18,8 +18,11 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed, api_router
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
-from polynya.streams.landed_status import StreamStatus
 from polynya.streams.source import BEHIND_UNITS
+
+if TYPE_CHECKING:
+    # Start-up time: the batches of streams.
+    from polynya.streams.landed_status import StreamStatus
 
 router = api_router("streams")
 
