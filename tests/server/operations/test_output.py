@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ COMPARED = {
     "differences": [{"fault": "missing", "key": KEY}],
     "undecided": [KEY],
 }
-ROWS = [VERIFIED, COMPARED, {"type": "compare", "ok": False}]
+ROWS: list[dict[str, Any]] = [VERIFIED, COMPARED, {"type": "compare", "ok": False}]
 _SAY = "import sys; print(open(sys.argv[1]).read())"
 
 
@@ -45,7 +46,7 @@ def output_for(server: Served, person: str, name: str, what: str) -> str:
         f"/api/v1/operations/{name}/{what}", headers=server.token(person, *Action)
     )
     assert answer.status_code == 200, answer.text
-    return answer.text
+    return str(answer.text)
 
 
 def test_keys_of_rows_are_for_people_who_may_read_every_view(server: Served) -> None:
