@@ -5,8 +5,11 @@
     for event in client.events(started.id):
         print(event)
 
-The parameters of an action are the model that the server checks
-(`polynya.server.operations.verbs`).
+    for dataset in client.items(DatasetShown, "/datasets", health="suspended"):
+        print(dataset.name, dataset.parts)
+
+Parameters and answers are the models of the server (`polynya.server.operations.verbs`,
+`polynya.server.routes`), so that a type checker knows them.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
+from pydantic import BaseModel
 from typing_extensions import override
 
 from polynya.model.error_catalogue.server_operations import (
@@ -42,8 +46,15 @@ from polynya.server.operations.verbs import VERBS, NoParameters
 #: Longer than the server's heartbeats.
 _TIMEOUT_SECONDS: Final = 60.0
 _TRIES: Final = 5
+#: Items of a page.
+_PAGE: Final = 200
 _PAUSE_SECONDS: Final = 1.0
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
+#: The limits of a query that the server grants at most; it answers nothing before its end.
+_QUERY_SECONDS: Final = 300
+_QUERY_MEGABYTES: Final = 256
+_LARGEST_ROWS: Final = 2 * _QUERY_MEGABYTES * 1024 * 1024
+_ARROW: Final = "application/vnd.apache.arrow.stream"
 _CLASSES: Final[dict[int, type[PolynyaError]]] = {
     400: ConfigError,
     404: ConfigError,
@@ -52,6 +63,8 @@ _CLASSES: Final[dict[int, type[PolynyaError]]] = {
     503: DependencyError,
 }
 _LOST: Final = (OSError, http.client.HTTPException)
+
+Shown = TypeVar("Shown", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,41 @@ class PolynyaClient:
             raise SERVER_UNREACHABLE(url=self.url, why="its answer is not of the API")
         return read
 
+    def read(self, model: type[Shown], path: str, **query: Any) -> Shown:
+        """A resource below `/api/v1` as its model; fields of newer servers are left out."""
+        return model.model_validate(self.ask("GET", _with_query(path, query)))
+
+    def items(self, model: type[Shown], path: str, **query: Any) -> Iterator[Shown]:
+        """All items of a list below `/api/v1` as their model, page after page."""
+        return map(model.model_validate, self.listed(path, **query))
+
+    def listed(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
+        """All items of a list below `/api/v1` as JSON, page after page."""
+        cursor: str | None = None
+        while True:
+            asked = {"limit": _PAGE, **query} | ({"cursor": cursor} if cursor else {})
+            page = self.ask("GET", _with_query(path, asked))
+            yield from page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                return
+
+    def query(self, sql: str, *, limit: int) -> tuple[bytes, bool]:
+        """The rows of a statement as a stream of Arrow, and whether `limit` cut them."""
+        body = {
+            "sql": sql,
+            "limit": limit,
+            "seconds": _QUERY_SECONDS,
+            "megabytes": _QUERY_MEGABYTES,
+        }
+        seconds = _QUERY_SECONDS + _TIMEOUT_SECONDS
+        try:
+            with self._open("POST", "/queries", body, {"Accept": _ARROW}, seconds) as answer:
+                rows = answer.read(_LARGEST_ROWS)
+                return rows, answer.headers.get("Polynya-More") == "true"
+        except _LOST as error:
+            raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
+
     def operation(self, name: str) -> Operation:
         """An operation as it is now."""
         return Operation.of(self._json("GET", f"/operations/{quote(name, safe='')}"))
@@ -193,7 +241,12 @@ class PolynyaClient:
             raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
 
     def _open(
-        self, method: str, path: str, body: Mapping[str, Any] | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str],
+        seconds: float = _TIMEOUT_SECONDS,
     ) -> Any:
         request = urllib.request.Request(  # noqa: S310 - http and https only, see __post_init__
             f"{self.url}/api/v1{path}",
@@ -205,11 +258,15 @@ class PolynyaClient:
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
         opener = urllib.request.build_opener(_NoRedirects)
         try:
-            return opener.open(request, timeout=_TIMEOUT_SECONDS)
+            return opener.open(request, timeout=seconds)
         except urllib.error.HTTPError as error:
             raise _error_of(error, self.url) from error
         except _LOST as error:
             raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
+
+
+def _with_query(path: str, query: Mapping[str, Any]) -> str:
+    return f"{path}?{urlencode(query, doseq=True)}" if query else path
 
 
 def _error_of(answer: urllib.error.HTTPError, url: str) -> PolynyaError:
@@ -217,10 +274,21 @@ def _error_of(answer: urllib.error.HTTPError, url: str) -> PolynyaError:
     try:
         told = json.loads(answer.read(_LARGEST_ANSWER))
         texts = {part: told.get(part) for part in ("where", "state", "fix", "why")}
-        raised = _CLASSES.get(answer.code, OperationError)
+        raised = _class_of(str(told["code"]), answer.code)
         return raised(str(told["code"]), str(told["title"]), **texts)
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
         return SERVER_UNREACHABLE(url=url, why=f"it answers with status {answer.code}")
+
+
+def _class_of(code: str, status: int) -> type[PolynyaError]:
+    """The class of an error: 422 is a wrong request, or one that cannot be carried out."""
+    # Start-up time: all errors.
+    from polynya.model.error_catalogue.codes import ERROR_PAGES
+
+    entry = ERROR_PAGES.get(code)
+    if status == 422 and entry is not None and issubclass(entry.raises, OperationError):
+        return OperationError
+    return _CLASSES.get(status, OperationError)
 
 
 def _parsed(lines: Iterator[bytes]) -> Iterator[tuple[str, dict[str, Any], str | None]]:

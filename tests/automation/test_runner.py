@@ -305,7 +305,7 @@ def test_actions_are_the_commands_of_a_user(place):
     [
         (Surroundings.RUN, ["success"] * 3, 3),
         (Surroundings.OPERATOR, ["success", "success", "success"], 3),
-        (Surroundings.CLUSTER, ["success", "success", "failure"], 2),
+        (Surroundings.CLUSTER, ["success", "success", "success"], 3),
     ],
 )
 def test_where_agents_own_the_tables_actions_ask_them(place, surroundings, states, commands):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polynya.model.automations import load_automations
+from polynya.model.config.aws import AwsAccess
 from polynya.model.loader import load_project
 from polynya.store.project_archive import export, unpack
 from tests.projects import BANK, USERS, write_project
@@ -88,7 +89,7 @@ def test_automations_go_with_the_archive_of_a_project(tmp_path):
     text = of("{schedule: '@daily', time_zone: Europe/Berlin}")
     found, _ = loaded(tmp_path / "here", nightly=text)
 
-    export(tmp_path / "here", tmp_path / "shop.tar.gz")
+    export(tmp_path / "here", tmp_path / "shop.tar.gz", AwsAccess())
     unpack(tmp_path / "shop.tar.gz", tmp_path / "there")
 
     there, errors = load_automations(load_project(tmp_path / "there"), {})

@@ -165,6 +165,14 @@ def test_a_plan_is_decided_once_and_applied_once(client: TestClient) -> None:
     assert did(client, "none", "approve") == (404, "POLYNYA-SRV-001")
 
 
+def test_a_request_for_a_plan_can_be_repeated_with_its_key(client: TestClient) -> None:
+    key = {"Idempotency-Key": "release-7"}
+    first, again = (client.post("/api/v1/plans", headers=key).json()["id"] for _ in range(2))
+
+    assert first == again
+    assert client.get("/api/v1/plans").json()["total"] == 1
+
+
 def test_changes_of_other_files_leave_a_plan_as_it_is(client: TestClient, folder: Path) -> None:
     name = made(client)
     shown(client, name)

@@ -8,7 +8,10 @@ import tarfile
 
 import pytest
 
+from polynya.model.config.aws import AwsAccess
 from polynya.model.errors import ConfigError, ConfigErrors
+from polynya.model.names import S3Location
+from polynya.store.object_store import LocalObjectStore
 from polynya.store.project_archive import MAX_ARCHIVE_BYTES, export, packed, unpack
 from tests.projects import CLICKS, PROJECT, USERS, write_project
 
@@ -50,7 +53,7 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarIn
 
 
 def test_an_archive_has_the_project_without_data_state_and_bindings(project, tmp_path):
-    names = export(project, tmp_path / "shop.tar.gz")
+    names = export(project, tmp_path / "shop.tar.gz", AwsAccess())
 
     assert names == [
         "connections/rds.pem", "connections/shop.yml", "polynya.yml", "tasks/users.yml"
@@ -63,9 +66,9 @@ def test_an_archive_has_the_project_without_data_state_and_bindings(project, tmp
 
 
 def test_the_same_files_give_the_same_bytes(project, tmp_path):
-    export(project, tmp_path / "a.tar.gz")
+    export(project, tmp_path / "a.tar.gz", AwsAccess())
     (project / "polynya.yml").touch()
-    export(project, tmp_path / "b.tar.gz")
+    export(project, tmp_path / "b.tar.gz", AwsAccess())
 
     assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
     assert packed({"b": b"", "a": b""}) == packed({"a": b"", "b": b""})
@@ -92,7 +95,7 @@ def test_a_file_with_a_secret_is_named_and_nothing_is_written(project, tmp_path,
     (project / path).write_text(text, encoding="utf-8")
 
     with pytest.raises(ConfigErrors) as caught:
-        export(project, tmp_path / "shop.tar.gz")
+        export(project, tmp_path / "shop.tar.gz", AwsAccess())
 
     assert caught.value.errors[0].code == "POLYNYA-CFG-035"
     assert caught.value.errors[0].where == path + where
@@ -104,17 +107,32 @@ def test_a_file_that_cannot_be_read_is_not_passed_on_unread(project, tmp_path):
     (project / "tasks" / "users.yml").write_text("a: [", encoding="utf-8")
 
     with pytest.raises(ConfigErrors):
-        export(project, tmp_path / "shop.tar.gz")
+        export(project, tmp_path / "shop.tar.gz", AwsAccess())
 
 
 def test_an_export_overwrites_nothing(project, tmp_path):
     (tmp_path / "shop.tar.gz").write_text("mine")
 
     with pytest.raises(ConfigError) as caught:
-        export(project, tmp_path / "shop.tar.gz")
+        export(project, tmp_path / "shop.tar.gz", AwsAccess())
 
     assert caught.value.code == "POLYNYA-CFG-054"
     assert (tmp_path / "shop.tar.gz").read_text() == "mine"
+
+
+def test_an_archive_in_a_bucket_overwrites_nothing_either(project, tmp_path, monkeypatch):
+    def bucket(place, _):
+        return LocalObjectStore(tmp_path / place.bucket / place.prefix)
+
+    monkeypatch.setattr("polynya.store.project_archive.store_at", bucket)
+    place = S3Location("acme-lake", "archives/shop.tar.gz")
+    names = export(project, place, AwsAccess())
+
+    assert unpack(tmp_path / "acme-lake/archives/shop.tar.gz", tmp_path / "copy") == names
+    for wrong in (place, S3Location("acme-lake")):
+        with pytest.raises(ConfigError) as caught:
+            export(project, wrong, AwsAccess())
+        assert caught.value.code == "POLYNYA-CFG-054"
 
 
 GOOD = ("polynya.yml", PROJECT.encode())
@@ -158,7 +176,7 @@ def test_a_hostile_archive_writes_nothing(tmp_path, data, said):
 
 
 def test_an_import_overwrites_nothing(project, tmp_path):
-    export(project, tmp_path / "shop.tar.gz")
+    export(project, tmp_path / "shop.tar.gz", AwsAccess())
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "mine.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")

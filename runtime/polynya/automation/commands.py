@@ -59,12 +59,11 @@ class Surroundings(Enum):
     OPERATOR = auto()
     """By hand, where the environment names a cluster: an action asks the owners of tables."""
     CLUSTER = auto()
-    """In an agent whose nodes share work: the same, and no file outlasts the node."""
+    """In an agent whose nodes share work: the same."""
     AGENT = auto()
     """In an agent that is alone: it takes no requests."""
 
 
-_IN_AGENT: Final = frozenset({Surroundings.CLUSTER, Surroundings.AGENT})
 _ASKING: Final = frozenset({Surroundings.OPERATOR, Surroundings.CLUSTER})
 
 
@@ -82,8 +81,6 @@ def refused(action: Action, surroundings: Surroundings) -> ActionEnd | None:
     reason = None
     if surroundings is Surroundings.AGENT and isinstance(action, ReloadAction):
         reason = "it would take the tables from the agent; nodes that share work can be asked"
-    elif surroundings in _IN_AGENT and isinstance(action, ExportAction):
-        reason = "the archive would end with the node"
     if reason is None:
         return None
     error = ACTION_NOT_IN_AGENT(reason=reason)
@@ -119,6 +116,7 @@ def arguments_of(
     directory: Path,
     started: datetime,
     surroundings: Surroundings = Surroundings.RUN,
+    archives: str | None = None,
 ) -> list[str]:
     """The command line of an action, after `polynya`.
 
@@ -127,6 +125,7 @@ def arguments_of(
         directory: the project folder.
         started: when the run began, which names an archive.
         surroundings: in a cluster, work on tables is asked of their owners and waited for.
+        archives: where archives are written, the project folder by default.
     """
     waits = ["--wait"] if surroundings in _ASKING else []
     match action:
@@ -145,7 +144,7 @@ def arguments_of(
             return ["validate"]
         case ExportAction():
             name = action.export.replace("{time}", f"{started:%Y%m%dT%H%M%SZ}")
-            return ["export", str(directory), str(directory / name)]
+            return ["export", str(directory), f"{archives or directory}/{name}"]
 
 
 class ChildCommands:

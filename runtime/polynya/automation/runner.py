@@ -75,6 +75,7 @@ class AutomationRunner:
         tell: takes each run that ended.
         stop: ends runs under way when it is set.
         surroundings: where this process is, which decides what an action can do.
+        archives: the place of archives of the project, if it is not the project folder.
     """
 
     def __init__(
@@ -89,11 +90,12 @@ class AutomationRunner:
         tell: Tell,
         stop: threading.Event,
         surroundings: Surroundings = Surroundings.RUN,
+        archives: str | None = None,
     ) -> None:
         self._automations = {one.settings.name: one for one in automations}
         self._store, self._landing, self._directory = store, landing, directory
         self._commands, self._clock, self._tell, self._stop = commands, clock, tell, stop
-        self._surroundings = surroundings
+        self._surroundings, self._archives = surroundings, archives
         self._by = f"{socket.gethostname()}:{os.getpid()}"
         self._at_work: list[threading.Thread] = []
         self._told: set[str] = set()
@@ -309,7 +311,9 @@ class AutomationRunner:
         self, log: RunLog, action: Action, failures: list[ActionEnd], watch: _Watch
     ) -> RunLog:
         """Carry out one action with its further tries; the log with its step."""
-        arguments = arguments_of(action, self._directory, log.started, self._surroundings)
+        arguments = arguments_of(
+            action, self._directory, log.started, self._surroundings, self._archives
+        )
         step = StepLog(action=_shown(arguments, self._directory), started=self._clock.now())
         wanted = {"success": not failures, "failure": bool(failures), "always": True}
         if watch.stopped or not wanted[action.when]:

@@ -14,19 +14,21 @@ from polynya.cli.context import CommandContext, Context
 from polynya.cli.exit_codes import ExitCode
 from polynya.engine.commands.validate import project_errors
 from polynya.model.bindings import BINDINGS_VARIABLE
+from polynya.model.config.aws import AwsAccess
 from polynya.model.config.connection import ConnectionType
 from polynya.model.error_catalogue.bindings import VARIABLE_NOT_BOUND
 from polynya.model.error_catalogue.configuration import MISSING_KEY, MISSING_VARIABLE, WRONG_USAGE
 from polynya.model.error_catalogue.qlik import DESTINATION_REFUSED
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import load_project, target_names
+from polynya.model.names import parse_location
 from polynya.model.project_parts import CONNECTION_FOLDER
 from polynya.observe.events import counted
 
 _UNBOUND: Final = frozenset({VARIABLE_NOT_BOUND.code, MISSING_VARIABLE.code})
 
 
-def export(project: Path, file: Path, /, *, context: Context) -> int:
+def export(project: Path, file: str, /, *, context: Context) -> int:
     """Write a project as one archive that may be passed on: a `.tar.gz`.
 
     It has `polynya.yml`, `tasks/`, `connections/` with their certificates, and `tests/`; no
@@ -37,12 +39,16 @@ def export(project: Path, file: Path, /, *, context: Context) -> int:
 
     Args:
         project: the project folder.
-        file: the archive, which must not exist.
+        file: the archive, which must not exist: a file, or `s3://BUCKET/KEY`.
     """
     # Start-up time: the store.
     from polynya.store import project_archive
 
-    files = project_archive.export(project, file)
+    place = parse_location(file, Path.cwd(), "FILE")
+    access = AwsAccess()
+    if not isinstance(place, Path):
+        access = load_project(project, context.options.target, tolerant=True).target.aws
+    files = project_archive.export(project, place, access)
     text = f"{counted(len(files), 'file')} in {file}"
     context.output.result("export", {"archive": file, "files": files}, text)
     return ExitCode.OK

@@ -87,7 +87,7 @@ COMMANDS: Final = (
     _command("ask", "ask:ask", "Propose SQL for a question; nothing runs it."),
     _command("locate", "history:locate", "Print the metadata file of a table."),
     _command("views", "history:views", "Print the live views as SQL for other engines."),
-    _command("serve", "serve:serve", "Serve the catalog to other engines (Iceberg REST)."),
+    _command("serve", "serve:serve", "Serve the API, the console and the catalog."),
     _command("console", "console:console", "Open the console in the browser."),
     _command("dbt", "dbt:app", "The live views as sources of a dbt project."),
     _command("shell", "query:shell", "Answer SQL over the live views, interactively."),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
@@ -23,9 +24,12 @@ from polynya.model.errors import PolynyaError
 if TYPE_CHECKING:
     from polynya.engine.answers import Answers
     from polynya.lake.read.query import Statement
+    from polynya.lake.read.values import Answer
     from polynya.lake.spark.api import SparkSession
     from polynya.model.loader import LoadedProject
 
+#: Answers a statement, with so many rows at most; None for all.
+Answering: TypeAlias = "Callable[[Statement, int | None], Answer]"
 
 #: Rows of a table on a terminal, unless `--limit` says otherwise.
 SHOWN: Final = 1000
@@ -64,52 +68,82 @@ def query(
         limit: maximum rows of a statement; 0 for all.
         engine: `auto` (default), `spark`, or `embedded`, which fails if it cannot answer.
     """
-    written = output or (RowFormat.JSON if context.output.is_json else RowFormat.TABLE)
-    if context.output.is_json and written is not RowFormat.JSON:
-        raise WRONG_USAGE(f"`--json` and `--output {written}` exclude each other")
-    if limit is not None and limit < 0:
-        raise WRONG_USAGE("`--limit` is 0 or more")
-    if (sql is None) == (file is None):
-        raise WRONG_USAGE("give either one statement or `--file`")
+    asked = asked_rows(context, sql, file=file, output=output, limit=limit)
     # Start-up time: pyarrow and PyIceberg are only loaded when there is something to ask.
     from polynya.engine.answers import Answers
-    from polynya.lake.read.values import json_rows
     from polynya.lake.warehouse.readers import reading
 
-    context.output.only_rows()
     project = context.load(tolerant=True)
-    statements = _statements(sql or "", file)
-    _check(context, written, len(statements))
-    text = "; ".join(statement.text for statement in statements)
+    text = "; ".join(statement.text for statement in asked.statements)
     answers = Answers(
         project, spark_for(context, project, text), engine=engine, tell=context.output.detail
     )
     with reading(project, text):
-        for number, statement in enumerate(statements, 1):
-            if written is RowFormat.TABLE:
-                show(context, answers, statement, limit)
-                continue
-            answer = answers.answer(statement, limit=limit or None)
-            if written is RowFormat.CSV:
-                write_csv(answer, context.output.stdout)
-            elif written is RowFormat.PARQUET:
-                write_parquet(answer, context.output.stdout.buffer)
-            elif file is not None:
-                rows = [row for batch in answer.batches for row in json_rows(batch)]
-                context.output.row({"statement": number, "rows": rows})
-            else:
-                for batch in answer.batches:
-                    for row in json_rows(batch):
-                        context.output.row(row)
+        write_rows(context, asked, lambda statement, most: answers.answer(statement, limit=most))
     return ExitCode.OK
 
 
+@dataclass(frozen=True, slots=True)
+class AskedRows:
+    """Statements, how their rows are written, and how many; `numbered` are those of a file."""
+
+    statements: Sequence[Statement]
+    form: RowFormat
+    limit: int | None
+    numbered: bool
+
+
+def asked_rows(
+    context: CommandContext,
+    sql: str | None = None,
+    *,
+    file: Path | None = None,
+    output: RowFormat | None = None,
+    limit: int | None = None,
+) -> AskedRows:
+    """What a command line of `polynya query` asks for. From here on only rows are printed."""
+    form = output or (RowFormat.JSON if context.output.is_json else RowFormat.TABLE)
+    if context.output.is_json and form is not RowFormat.JSON:
+        raise WRONG_USAGE(f"`--json` and `--output {form}` exclude each other")
+    if limit is not None and limit < 0:
+        raise WRONG_USAGE("`--limit` is 0 or more")
+    if (sql is None) == (file is None):
+        raise WRONG_USAGE("give either one statement or `--file`")
+    context.output.only_rows()
+    statements = _statements(sql or "", file)
+    _check(context, form, len(statements))
+    return AskedRows(statements, form, limit, numbered=file is not None)
+
+
+def write_rows(context: CommandContext, asked: AskedRows, answer: Answering) -> None:
+    """Write the rows of each statement as they come."""
+    # Start-up time: pyarrow.
+    from polynya.lake.read.values import json_rows
+
+    for number, statement in enumerate(asked.statements, 1):
+        if asked.form is RowFormat.TABLE:
+            show(context, answer, statement, asked.limit)
+            continue
+        rows = answer(statement, asked.limit or None)
+        if asked.form is RowFormat.CSV:
+            write_csv(rows, context.output.stdout)
+        elif asked.form is RowFormat.PARQUET:
+            write_parquet(rows, context.output.stdout.buffer)
+        elif asked.numbered:
+            found = [row for batch in rows.batches for row in json_rows(batch)]
+            context.output.row({"statement": number, "rows": found})
+        else:
+            for batch in rows.batches:
+                for row in json_rows(batch):
+                    context.output.row(row)
+
+
 def show(
-    context: CommandContext, answers: Answers, statement: Statement, limit: int | None
+    context: CommandContext, answer: Answering, statement: Statement, limit: int | None
 ) -> None:
     """Print the rows of a statement as a table, with a note when there are more than it shows."""
     most = limit or (SHOWN if limit is None and context.output.is_screen else None)
-    table, has_more = as_table(answers.answer(statement, limit=most and most + 1), most)
+    table, has_more = as_table(answer(statement, most and most + 1), most)
     context.output.result("rows", {}, table)
     if has_more:
         context.output.note(f"the first {most:,} rows; `--limit 0` shows all")
@@ -280,7 +314,9 @@ def serve(
             with reading(text):
                 answers.see_newest()
                 for statement in split_statements(_meant(text)):
-                    show(context, answers, statement, None)
+                    show(
+                        context, lambda one, most: answers.answer(one, limit=most), statement, None
+                    )
         except PolynyaError as error:
             context.output.error(error)
             code = error.exit_code

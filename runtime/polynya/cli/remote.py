@@ -37,7 +37,9 @@ def call_server(context: CommandContext, app: App, tokens: Sequence[str]) -> int
     read = read_of(tokens)
     if read is not None:
         client = PolynyaClient(options.server or "", os.environ.get(TOKEN) or None)
-        return read(context, client, _bound(app, tokens))
+        values = _bound(app, tokens)
+        release()
+        return read(context, client, values)
     verb, parameters = request_of(app, tokens)
     client = PolynyaClient(options.server or "", os.environ.get(TOKEN) or None)
     release()

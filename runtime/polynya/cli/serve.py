@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import socket
@@ -31,9 +32,11 @@ from polynya.store.clock import SystemClock
 
 if TYPE_CHECKING:
     from polynya.engine.rest_server import RestServerSettings
+    from polynya.model.loader import LoadedProject
     from polynya.server.access.control import AccessControl, AccessSettings
     from polynya.server.configuration import FollowedConfiguration
     from polynya.server.starting import StartingApp
+    from polynya.server.state import ServerState
 
 _PORT: Final = 8181
 _KEEP_ALIVE: Final = 15
@@ -180,6 +183,8 @@ def serve_api(
 
     It answers probes at once, and requests as soon as all routes are loaded.
     """
+    # A tenth of the time until a page is answered: what loads until then is no garbage.
+    gc.disable()
     # Start-up time: uvicorn and FastAPI.
     import uvicorn
 
@@ -214,17 +219,26 @@ def serve_api(
         where = f"[{host}]" if ":" in host else host
         url = f"{'http' if how.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
         context.output.event(ApiServed(subject=name, url=url, target=project.target.name))
-        with _routes(context, how, followed, app, (access, control)):
+        with _routes(context, how, followed, app, (project, access, control)) as state:
+            threading.Thread(target=_collect_after_start, args=(state,), daemon=True).start()
             # A browser that waits for its page would wait for ever before.
             opened(url)
             stopping.starting = False
             stop_with_parent(stopping.stop, os.environ)
             stopping.stop.wait()
     finally:
+        gc.enable()
         app.give_up()
         server.should_exit = True
         thread.join()
     return ExitCode.INTERRUPTED if stopping.interrupted else ExitCode.OK
+
+
+def _collect_after_start(state: ServerState) -> None:
+    """Collect garbage from the first look at the tables on, but never in what has loaded."""
+    state.overview.newest()
+    gc.freeze()
+    gc.enable()
 
 
 @contextmanager
@@ -233,14 +247,15 @@ def _routes(
     how: ApiServing,
     followed: FollowedConfiguration | None,
     app: StartingApp,
-    guarded: tuple[AccessSettings, AccessControl],
-) -> Iterator[None]:
+    loaded: tuple[LoadedProject, AccessSettings, AccessControl],
+) -> Iterator[ServerState]:
     """Load the routes, which requests wait for, and watch the tables until the end."""
     # Start-up time: PyIceberg, and the models of all routes.
     from polynya.server.access.guard import guard
     from polynya.server.app import app_of
     from polynya.server.state import ServerState
 
+    project, access, control = loaded
     state = ServerState(
         context.options.project,
         context.options.target,
@@ -249,15 +264,16 @@ def _routes(
         keeper=_machine() if how.keep_operations else None,
         requests_only=how.requests_only,
         look_seconds=how.look_seconds,
+        loaded=project,
     )
     routes = app_of(state)
-    guard(routes, *guarded)
+    guard(routes, access, control)
     state.overview.start()
     if followed is not None:
         followed.start()
     app.becomes(routes)
     try:
-        yield
+        yield state
     finally:
         if followed is not None:
             followed.stop()

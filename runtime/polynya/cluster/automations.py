@@ -29,6 +29,8 @@ from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 from polynya.store.places import store_at
 
+#: Where archives of the project are, below the warehouse.
+ARCHIVES: Final = ".polynya/archives"
 #: Seconds between two looks, each of which reads one object for each automation.
 EVERY_SECONDS: Final = 10.0
 
@@ -167,6 +169,8 @@ class ClusterAutomations:
             tell=self._ended,
             stop=self._stop,
             surroundings=Surroundings.CLUSTER if shares else Surroundings.AGENT,
+            # A file of the node would end with it.
+            archives=f"{project.target.warehouse}/{ARCHIVES}",
         )
 
     def _children(self, project: LoadedProject) -> Commands:

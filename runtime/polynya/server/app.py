@@ -51,11 +51,12 @@ from polynya.server.routes import (
     runs,
     streams,
     transforms,
+    views,
     why,
 )
 from polynya.server.state import ServerState
 
-#: Each module of `server/routes/` with a `router` below `/api/v1`.
+#: Each module of `server/routes/` but that of the catalog.
 ROUTERS: Final = (
     access.router,
     projects.router,
@@ -72,6 +73,7 @@ ROUTERS: Final = (
     lineage.router,
     metrics.router,
     queries.router,
+    views.router,
     transforms.router,
     actions.router,
     automation_calls.router,
@@ -79,7 +81,7 @@ ROUTERS: Final = (
     notifications.router,
     operations.router,
 )
-#: Each module of `server/console/` with a `router` below `/console`.
+#: Each module of `server/console/` with pages.
 PAGES: Final = (
     assets.router,
     overview_pages.router,
@@ -116,14 +118,12 @@ def app_of(state: ServerState) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         docs_url=None,
         redoc_url=None,
+        lifespan=operations.while_served,
     )
     app.state.polynya = state
     app.state.problem_page = problem_page
     answer_with_problems(app)
-    for router in ROUTERS:
-        app.include_router(router, prefix="/api/v1")
-    app.include_router(iceberg.router)
-    app.include_router(overview_pages.home, include_in_schema=False)
-    for router in PAGES:
-        app.include_router(router, prefix="/console", include_in_schema=False)
+    # A router that is included has its routes built a second time, and is searched twice.
+    for router in (*ROUTERS, iceberg.router, overview_pages.home, *PAGES):
+        app.router.routes.extend(router.routes)
     return app

@@ -21,6 +21,8 @@ from polynya.lake.read.commits import OwnerSteps, TableCommit, commits, steps_by
 from polynya.lake.read.inspect import DatasetStatus, states
 from polynya.lake.read.inspect import status as status_of
 from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.model.config.access import ViewKind
+from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import PolynyaError
 from polynya.model.formats import rules_of
@@ -51,7 +53,8 @@ class DatasetOverview:
     """One dataset as of a round.
 
     `status` is None before the first copy, and where the table cannot be read. `commits` are the
-    newest ones, `owners` the processes that made them, both oldest first.
+    newest ones, `owners` the processes that made them, both oldest first. `views` are `schema.view`
+    by their kinds.
     """
 
     name: str
@@ -64,6 +67,7 @@ class DatasetOverview:
     keys: tuple[str, ...] = ()
     commits: tuple[TableCommit, ...] = ()
     owners: tuple[OwnerSteps, ...] = ()
+    views: Mapping[ViewKind, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """All that `polynya status --json` says of it."""
@@ -92,6 +96,15 @@ class Overview:
         except KeyError:
             found = self._results[key] = make()
         return found
+
+
+def views_of(dataset: ResolvedDataset) -> dict[ViewKind, str]:
+    """The live views of a dataset that has a table."""
+    relations = dataset.relations
+    views: dict[ViewKind, str] = {"current": relations.view, "changes": relations.changes_view}
+    if dataset.kept.history:
+        views["history"] = relations.history_view
+    return {kind: f"{relations.schema}.{view}" for kind, view in views.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +229,7 @@ class OverviewKeeper:
         name, task = entry.name, entry.task.name
         if entry.table is None:
             part = HealthPart("copy", HealthWord.NEW, "nothing was copied yet")
-            return DatasetOverview(name, task, HealthWord.NEW, (part,))
+            return DatasetOverview(name, task, HealthWord.NEW, (part,), views={"current": name})
         place, now = entry.table.metadata_location, self._clock.now()
         seen = self._seen.get(name)
         if seen is not None and seen.place == place and now - seen.at < _KEPT:
@@ -247,6 +260,7 @@ class OverviewKeeper:
                 tuple(states(entry.table)[0].columns.keys) or entry.dataset.events.keys,
                 tuple(committed[-MOST_COMMITS:]),
                 tuple(steps_by_owner(committed, status.owner)[-_OWNERS:]),
+                views_of(entry.dataset),
             )
         except Exception as error:  # noqa: BLE001 - one table must not hide the others
             part = self._unreadable(name, error)

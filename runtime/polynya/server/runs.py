@@ -39,7 +39,7 @@ LEVELS: Final[tuple[EventLevel, ...]] = ("detail", "note", "caution", "warning",
 
 @dataclass(frozen=True, slots=True)
 class RunPhase:
-    """What a run did of one kind: how often, over how many rows, and in how much work time."""
+    """What a run did of one kind: how often, over how many rows, and its work time if known."""
 
     phase: str
     count: int
@@ -49,7 +49,7 @@ class RunPhase:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """The error of a run; None where only its code is known."""
+    """The error of a run; its message is empty where only its code is known."""
 
     code: str
     message: str

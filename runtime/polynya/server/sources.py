@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from polynya.capture.source import Lag
 from polynya.engine.commands.captures import CaptureStatus, capture_status
@@ -24,7 +24,9 @@ from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.store.clock import Clock
 from polynya.store.places import store_at
-from polynya.streams.landed_status import StreamStatus, status_of_direct, stream_statuses
+
+if TYPE_CHECKING:
+    from polynya.streams.landed_status import StreamStatus
 
 T = TypeVar("T")
 
@@ -94,6 +96,8 @@ class SourceWatch:
 
     def streams(self, project: LoadedProject, task: StreamingLanding) -> list[StreamStatus]:
         """The landed tables of a landing. Raises PolynyaError where a batch is unreadable."""
+        # Start-up time: the batches of streams.
+        from polynya.streams.landed_status import stream_statuses
 
         def read() -> list[StreamStatus]:
             store = store_at(project.target.landing, project.target.aws)
@@ -103,6 +107,8 @@ class SourceWatch:
 
     def direct(self, project: LoadedProject, task: DirectTask) -> list[StreamStatus]:
         """What the tables of a task have read of its stream themselves. Raises PolynyaError."""
+        # Start-up time: as above.
+        from polynya.streams.landed_status import status_of_direct
 
         def read() -> list[StreamStatus]:
             if not has_tables(project.target):

@@ -42,6 +42,7 @@ class ServerState:
             None keeps them in the folder alone.
         requests_only: refuse actions that work on tables here.
         look_seconds: pause between two looks at all tables; None for that of the overview.
+        loaded: the project as it has just been loaded, for the first look at its tables.
     """
 
     root: Path
@@ -51,6 +52,7 @@ class ServerState:
     keeper: str | None = None
     requests_only: bool = False
     look_seconds: float | None = None
+    loaded: LoadedProject | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     #: With the identity of the files that it is of.
     _catalog: tuple[str, ServedCatalog] | None = None
@@ -100,8 +102,12 @@ class ServerState:
     def overview(self) -> OverviewKeeper:
         """What is known of all datasets."""
         if self.look_seconds is None:
-            return OverviewKeeper(self.project, self.clock)
-        return OverviewKeeper(self.project, self.clock, self.look_seconds)
+            return OverviewKeeper(self._newest_project, self.clock)
+        return OverviewKeeper(self._newest_project, self.clock, self.look_seconds)
+
+    def _newest_project(self) -> LoadedProject:
+        loaded, self.loaded = self.loaded, None
+        return loaded or self.project()
 
     @cached_property
     def clusters(self) -> ClusterWatch:

@@ -19,6 +19,7 @@ from typing import Final
 from polynya.model.automations import AUTOMATION_FOLDER, written_webhook_secrets
 from polynya.model.bindings import BINDINGS_FOLDER
 from polynya.model.bundle import MAX_BYTES, MAX_FILES
+from polynya.model.config.aws import AwsAccess
 from polynya.model.connection_kinds import CONNECTION_KINDS
 from polynya.model.connections import written_secrets as connection_secrets
 from polynya.model.documents.problems import Problem, located
@@ -27,7 +28,7 @@ from polynya.model.error_catalogue.bindings import ARCHIVE_REFUSED, EXPORT_REFUS
 from polynya.model.error_catalogue.configuration import SECRET_IN_FILE
 from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.loader import PROJECT_FILES, TASK_FOLDER
-from polynya.model.names import shown
+from polynya.model.names import Location, S3Location, shown
 from polynya.model.notifications import NOTIFICATION_FOLDER, written_channel_secrets
 from polynya.model.project_inputs import PROJECT_FOLDER
 from polynya.model.project_parts import (
@@ -40,6 +41,7 @@ from polynya.model.project_parts import (
     written_store_keys,
 )
 from polynya.store.configuration import FolderSource, is_project_file
+from polynya.store.places import store_at
 
 #: The header of a file takes one block, or three with a long name; the end of it fills a block.
 _BLOCKS: Final = 4 * 512
@@ -68,13 +70,14 @@ def _is_binding(path: str) -> bool:
     return f"/{path}".rpartition("/")[0].endswith(f"/{BINDINGS_FOLDER}")
 
 
-def export(project: Path, file: Path) -> list[str]:
-    """Write the archive of a project; return the names of its files.
+def export(project: Path, place: Location, access: AwsAccess) -> list[str]:
+    """Write the archive of a project to a file or an object; return the names of its files.
 
     Raises:
         ConfigErrors: a file holds a secret, or cannot be read to look for one.
         ConfigError: there is a file of that name already, or none can be written
             (POLYNYA-CFG-054); the project cannot be read.
+        PolynyaError: the bucket does not take it.
     """
     files = {
         path: content
@@ -83,18 +86,31 @@ def export(project: Path, file: Path) -> list[str]:
     }
     if errors := [error for path, one in files.items() for error in secrets_in(path, one)]:
         raise ConfigErrors(errors)
-    data = packed(files)
+    if isinstance(place, S3Location) and not place.prefix:
+        raise EXPORT_REFUSED("a bucket is not a name", where=str(place), fix="add a key")
     try:
-        with file.open("xb") as out:
-            out.write(data)
-    except FileExistsError:
-        message = "there is a file of this name already"
-        fix = "name another file, or remove this one"
-        raise EXPORT_REFUSED(message, where=str(file), fix=fix) from None
+        written = _written(place, packed(files), access)
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise EXPORT_REFUSED(where=str(file), why=why, fix="name another place") from None
+        raise EXPORT_REFUSED(where=str(place), why=why, fix="name another place") from None
+    if not written:
+        message = "there is a file of this name already"
+        raise EXPORT_REFUSED(message, where=str(place), fix="name another file, or remove this one")
     return sorted(files)
+
+
+def _written(place: Location, data: bytes, access: AwsAccess) -> bool:
+    """Write a file or an object with its folders; False where there is one already."""
+    if isinstance(place, S3Location):
+        folder, _, name = place.prefix.rpartition("/")
+        return store_at(S3Location(place.bucket, folder), access).put_if_absent(name, data)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with place.open("xb") as out:
+            out.write(data)
+    except FileExistsError:
+        return False
+    return True
 
 
 def secrets_in(path: str, content: bytes) -> list[ConfigError]:

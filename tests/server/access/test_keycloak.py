@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -17,10 +19,18 @@ from examples.servers.keycloak import (
     keycloak_server,
 )
 from examples.servers.maven import UnavailableError
+from polynya.client import PolynyaClient
+from polynya.model.errors import PolynyaError
+from polynya.server.access.control import AccessSettings
+from polynya.server.access.guard import guard
+from polynya.server.app import app_of
+from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
 from tests.absent import absent
 from tests.server.access.logins import begin, finish, headers_of, log_in, query_of
 from tests.server.access.served import HOST, ROLES, Served, served
+from tests.server.listening import listening
+from tests.server.operations.test_life import live, made_shop
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -44,6 +54,8 @@ REALM_FILE: dict[str, Any] = {
     "realm": REALM,
     "enabled": True,
     "sslRequired": "none",
+    # For a token that lasts for the whole life of a project.
+    "accessTokenLifespan": 3600,
     "groups": [{"name": "analysts"}, {"name": "ops"}],
     "users": [
         person("vera"), person("dora", "/analysts"), person("mallory", verified=False)
@@ -83,18 +95,38 @@ def keycloak() -> Iterator[KeycloakServer]:
         absent(str(error))
 
 
-@pytest.fixture
-def server(keycloak: KeycloakServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
+@pytest.fixture(autouse=True)
+def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the server needs to ask the provider."""
     monkeypatch.setenv("POLYNYA_LOCAL_APIS", "127.0.0.1")
-    secrets = tmp_path / "secrets"
-    secrets.mkdir()
-    (secrets / "client").write_text("client-secret\n")
-    monkeypatch.setenv("POLYNYA_SECRETS", str(secrets))
-    access = (
-        f"url: {HOST}\noidc:\n  issuer: {keycloak.issuer}\n  client_id: polynya\n"
-        f"  client_secret: ${{file:{secrets}/client}}\n  audience: polynya-api\n{ROLES}"
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (folder / "client").write_text("client-secret\n")
+    monkeypatch.setenv("POLYNYA_SECRETS", str(folder))
+
+
+def oidc(keycloak: KeycloakServer, folder: Path) -> str:
+    """The part of `access.yml` about the provider."""
+    return (
+        f"oidc:\n  issuer: {keycloak.issuer}\n  client_id: polynya\n"
+        f"  client_secret: ${{file:{folder}/secrets/client}}\n  audience: polynya-api\n"
     )
+
+
+@pytest.fixture
+def server(keycloak: KeycloakServer, tmp_path: Path) -> Served:
+    access = f"url: {HOST}\n{oidc(keycloak, tmp_path)}{ROLES}"
     return served(tmp_path, access, clock=SystemClock())
+
+
+def token_of(keycloak: KeycloakServer, client: str) -> str:
+    """An access token of a program."""
+    answer = httpx.post(
+        f"{keycloak.issuer}/protocol/openid-connect/token",
+        data={"grant_type": "client_credentials"},
+        auth=(client, f"{client}-secret"),
+    )
+    return str(answer.json()["access_token"])
 
 
 def as_person(name: str) -> Any:
@@ -146,16 +178,33 @@ def test_a_code_is_good_for_the_login_that_asked_for_it(server: Served):
 def test_a_program_uses_a_token_that_was_made_for_this_server(
     server: Served, keycloak: KeycloakServer
 ):
-    def token(client: str) -> dict[str, str]:
-        answer = httpx.post(
-            f"{keycloak.issuer}/protocol/openid-connect/token",
-            data={"grant_type": "client_credentials"},
-            auth=(client, f"{client}-secret"),
+    right, foreign = (
+        server.client.get(
+            "/api/v1/me", headers={"Authorization": f"Bearer {token_of(keycloak, client)}"}
         )
-        return {"Authorization": f"Bearer {answer.json()['access_token']}"}
-
-    right = server.client.get("/api/v1/me", headers=token("loader"))
-    foreign = server.client.get("/api/v1/me", headers=token("other"))
+        for client in ("loader", "other")
+    )
 
     assert (right.status_code, right.json()["proof"]) == (200, "bearer")
     assert foreign.status_code == 401
+
+
+def test_a_program_drives_the_whole_life_of_a_project(
+    keycloak: KeycloakServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    token = token_of(keycloak, "loader")
+    part = token.split(".")[1]
+    subject = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))["sub"]
+    root = made_shop(tmp_path, monkeypatch)
+    (root / "access.yml").write_text(
+        f"apiVersion: polynya/v1\nkind: access\nurl: {HOST}\n{oidc(keycloak, tmp_path)}"
+        f'roles:\n  owner: [ann@example.com]\n  can_manage: ["oidc:{subject}"]\n'
+    )
+    app = app_of(ServerState(root, None, SystemClock()))
+    guard(app, AccessSettings())
+
+    with listening(app) as port:
+        url = f"http://127.0.0.1:{port}"
+        live(url, token)
+        with pytest.raises(PolynyaError, match="names no person"):
+            PolynyaClient(url).ask("GET", "/project")

@@ -17,11 +17,15 @@ from polynya.cli.commands import run_command_line
 from polynya.client import Operation, PolynyaClient
 from polynya.model.errors import ConfigError, DependencyError
 from polynya.server.app import app_of
+from polynya.server.health import HealthWord
 from polynya.server.operations.records import Status
 from polynya.server.operations.verbs import VERBS, ReloadParameters
+from polynya.server.routes.datasets import DatasetShown
 from polynya.server.routes.operations import OperationShown
+from polynya.server.routes.projects import ProjectShown, TaskShown
 from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
+from tests.projects import USERS, write_project
 
 PROJECT = """apiVersion: polynya/v1
 kind: project
@@ -84,6 +88,19 @@ def test_a_url_that_a_token_could_leak_through_is_refused(url: str) -> None:
 def test_a_server_that_does_not_answer_is_a_dependency() -> None:
     with pytest.raises(DependencyError, match="cannot be reached"):
         PolynyaClient("http://127.0.0.1:1").start("validate")
+
+
+def test_answers_are_the_models_of_the_server(tmp_path: Path) -> None:
+    write_project(tmp_path, **{f"t{n}": USERS.replace("users", f"u{n}") for n in range(3)})
+    with served(tmp_path) as url:
+        client = PolynyaClient(url)
+        project = client.read(ProjectShown, "/project")
+        tasks = list(client.items(TaskShown, "/tasks", limit=2))
+        late = list(client.items(DatasetShown, "/datasets", health="suspended"))
+
+    assert (project.name, project.health) == ("shop", HealthWord.NEW)
+    assert [one.name for one in tasks] == ["u0", "u1", "u2"], "of two pages"
+    assert late == []
 
 
 def test_the_client_is_in_step_with_the_openapi_document(tmp_path: Path) -> None:

@@ -57,10 +57,11 @@ def done(
     return end, lines
 
 
-def written(url: str, path: str, text: str) -> None:
+def written(client: PolynyaClient, path: str, text: str) -> None:
     """Make a document of the project."""
     headers = {"If-None-Match": "*", "Content-Type": "text/plain"}
-    place = f"{url}/api/v1/documents/{path}"
+    headers |= {} if client.token is None else {"Authorization": f"Bearer {client.token}"}
+    place = f"{client.url}/api/v1/documents/{path}"
     with urlopen(Request(place, text.encode(), headers, method="PUT")) as answer:
         assert json.load(answer)["written"] is True
 
@@ -94,17 +95,28 @@ def told(api: LocalApi) -> list[str]:
 def test_validate_plan_migrate_run_replay_reload_schedule_and_notify_through_the_api(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    root = made_shop(tmp_path, monkeypatch)
+    with served(root) as url:
+        live(url)
+
+
+def made_shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose landing zone has good records and one without its key."""
     monkeypatch.setenv("POLYNYA_LOCAL_APIS", "127.0.0.1")
     monkeypatch.setenv("HOOK_SECRET", SECRET)
-    root = tmp_path / "shop"
+    root = folder / "shop"
     assert run_command_line(["init", str(root)]) == 0
     good = (root / "landing" / "users" / "0001.json").read_text().splitlines()
     without_key = {key: one for key, one in json.loads(good[0]).items() if key != "userId"}
     (root / "landing" / "users" / "0002.json").write_text(json.dumps(without_key) + "\n")
+    return root
 
-    with served(root) as url, local_api(lambda _: {}) as receiver:
-        written(url, "notifications/oncall.yml", ONCALL.replace("URL", receiver.url))
-        client = PolynyaClient(url)
+
+def live(url: str, token: str | None = None) -> None:
+    """The whole life of the project of a server, as the owner of a token if it asks for one."""
+    client = PolynyaClient(url, token)
+    with local_api(lambda _: {}) as receiver:
+        written(client, "notifications/oncall.yml", ONCALL.replace("URL", receiver.url))
         assert done(client, "validate")[0].exit_code == 0
         plan, _ = done(client, "plan")
         assert (plan.status, plan.exit_code) == ("succeeded", 3)
@@ -132,7 +144,7 @@ def test_validate_plan_migrate_run_replay_reload_schedule_and_notify_through_the
         assert tried["error"] is None
 
         # A run that goes on carries out the automation at its moments, and when it is called.
-        written(url, "automations/checks.yml", NIGHTLY)
+        written(client, "automations/checks.yml", NIGHTLY)
         client.ask("POST", "/automations/checks/pause")
         running = client.start("run", RunParameters(apply="always"))
         until(240, lambda: client.operation(running.id).progress)

@@ -19,6 +19,7 @@ from polynya.server.operations.verbs import (
 
 LEAST: dict[str, Any] = {
     "task": "shop",
+    "tasks": ["shop"],
     "dataset": "users",
     "unit": "shop",
     "node": "n1",

@@ -189,8 +189,9 @@ class ExportAction(_Action):
     """Writes the project as an archive, as `polynya export` does."""
 
     export: RelativePath = Field(
-        description="The archive, relative to the project folder. `{time}` becomes the start of "
-        "the run in UTC, such as `20260101T020000Z`; an existing file is an error."
+        description="The archive, relative to the project folder, or in an agent to "
+        "`.polynya/archives` of the warehouse. `{time}` becomes the start of the run in UTC, such "
+        "as `20260101T020000Z`; an existing file is an error."
     )
 
 

@@ -75,8 +75,9 @@ COMMAND_NOT_SERVED: Final = ErrorEntry(
     title="a command or option that a server does not take",
     message="{what} cannot be given to a server",
     state="nothing was started",
-    page="`polynya --server URL` starts actions of the API. Other commands, and options that mean "
-    "files or settings of one machine, work only where the project is.",
+    page="`polynya --server URL` starts actions of the API, and shows what it answers to some "
+    "commands that read. Other commands, and options that mean files or settings of one machine, "
+    "work only where the project is.",
 )
 SERVER_URL_UNUSABLE: Final = ErrorEntry(
     ConfigError,
@@ -98,7 +99,7 @@ ACTION_NEEDS_TABLES: Final = ErrorEntry(
     "in the file of the stage",
     page="A server that was started with `--requests-only` has neither Java nor rights to change "
     "tables: it checks, plans, and leaves requests for the nodes of the cluster and for captures. "
-    "In a cluster `reload` is such a request.",
+    "In a cluster `task run`, `reload` and `maintain` are such requests.",
 )
 FOLDER_NOT_FOLLOWING: Final = ErrorEntry(
     ConfigError,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
@@ -17,8 +17,16 @@ from polynya.model.error_catalogue.access import NOT_ALLOWED, NOT_LOGGED_IN
 from polynya.server.access.actions import Action
 from polynya.server.access.roles import LOCAL, NOBODY, Person, decide
 
+#: Below these paths are the routes of the API, and the pages of the console.
+API: Final = "/api/v1"
+CONSOLE: Final = "/console"
 #: The client that FastAPI's own test client shows; no address of a connection looks like it.
 _TEST_CLIENT = "testclient"
+
+
+def api_router(tag: str) -> APIRouter:
+    """The router of a module of the API, with the tag of its routes in the OpenAPI document."""
+    return APIRouter(prefix=API, tags=[tag])
 
 
 def allowed(action: Action) -> Dependency:

@@ -57,8 +57,6 @@ REQUEST_HEADER: Final = "x-polynya-request"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Statuses of refusals, which are logged also where nothing would change.
 _REFUSED: Final = frozenset({401, 403, 408, 413, 421, 431})
-#: Below which routers are included (`server/app.py`).
-_PREFIXES: Final = ("/api/v1", "/console")
 _METHODS: Final = _SAFE | {"POST", "PUT", "PATCH", "DELETE"}
 #: Seconds for a line of the audit log; a place that hangs is one that cannot be written.
 _LOG_SECONDS: Final = 15.0
@@ -333,12 +331,8 @@ def _end_span(span: OpenSpan, scope: Scope, status: int | None) -> None:
 
 def route_of(scope: Scope) -> str | None:
     """The path of the route that took a request, with names for its parameters; None: no route."""
-    path = getattr(scope.get("route"), "path", None)
-    if path is None:
-        return None
-    # A router does not know below what it was included.
-    prefix = next((one for one in _PREFIXES if scope["path"].startswith(f"{one}/")), "")
-    return str(path) if path.startswith(prefix) else f"{prefix}{path}"
+    path: str | None = getattr(scope.get("route"), "path", None)
+    return path
 
 
 def _check_head(scope: Scope, headers: Headers, settings: AccessSettings) -> None:

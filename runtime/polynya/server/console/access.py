@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from polynya.model.config.access import Role
@@ -16,11 +16,11 @@ from polynya.server.access.door import allowed, caller
 from polynya.server.console.documents import lines_of
 from polynya.server.console.forms import Posted, last, read
 from polynya.server.console.html import is_fragment, render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.routes import access as access_api
 from polynya.server.routes.access import NewAccess, NewToken
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 _AUDIT_LINES: Final = 100
 #: What the form sends for a person who is to have no role.

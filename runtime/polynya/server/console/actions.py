@@ -5,18 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
 from polynya.server.access.door import allowed
 from polynya.server.console.forms import Posted, fields, read, sent, values
 from polynya.server.console.html import is_fragment, render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.operations.verbs import VERBS, Verb, arguments
 from polynya.server.routes.actions import start_action
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 
 def _form_route(verb: Verb) -> Callable[[Request], HTMLResponse]:

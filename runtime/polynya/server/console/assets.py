@@ -17,7 +17,7 @@ from markupsafe import Markup
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import CONSOLE, allowed
 
 _FOLDER: Final = files("polynya.server.console") / "assets"
 #: What each asset is made of; a page loads each kind once.
@@ -35,7 +35,7 @@ _TYPES: Final = {
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _SYMBOL: Final = re.compile(r'<symbol id="([a-z0-9-]+)" viewBox="([0-9 ]+)">(.*)</symbol>')
 
-router = APIRouter()
+router = APIRouter(prefix=CONSOLE, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.pages import Cursor
 from polynya.server.routes import automations as automations_api
 from polynya.server.routes import notifications as notifications_api
 from polynya.server.routes.notifications import TestAsked
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 _MOMENTS: Final = 5
 _NOTICES: Final = 50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from fastapi import Request
 
 from polynya.server.console.html import may
+from polynya.server.operations.manager import COORDINATION
 from polynya.server.operations.verbs import VERBS
 from polynya.server.routes.datasets import DatasetDetails
 from polynya.server.routes.projects import TaskShown
@@ -44,7 +46,7 @@ def of_task(task: TaskShown, datasets: Iterable[str]) -> Iterator[Button]:
     if task.kind == "landing":
         yield from of_capture(name)
     else:
-        yield Button("run", "Run", "play", {"tasks": name, "once": "true"}, "strong")
+        yield _run(name, "Run", "play", kind="strong")
     if task.kind in _LANDED:
         yield Button("reload", "Reload", "refresh-cw", {"task": name})
     if task.kind in _WITH_TABLES and named:
@@ -55,6 +57,15 @@ def of_task(task: TaskShown, datasets: Iterable[str]) -> Iterator[Button]:
     yield Button("task-stop", "Stop", "square", {"task": name})
     yield Button("task-start", "Start", "power", {"task": name})
     yield Button("task-resume", "Resume", "play", {"task": name})
+
+
+def _run(
+    task: str, label: str, icon: str, more: Mapping[str, object] | None = None, *, kind: str = ""
+) -> Button:
+    """A run of a task. Where the server belongs to a cluster, the owners of its tables do it."""
+    if os.environ.get(COORDINATION):
+        return Button("task-run", label, icon, {"tasks": task, **(more or {})}, kind)
+    return Button("run", label, icon, {"tasks": task, "once": "true", **(more or {})}, kind)
 
 
 def of_capture(task: str, actions: Iterable[str] = ()) -> Iterator[Button]:
@@ -75,9 +86,8 @@ def of_dataset(one: DatasetDetails, kind: str) -> Iterator[Button]:
     suspended = bool(one.status.get("suspended"))
     if suspended:
         yield Button("dataset-resume", "Resume", "play", named, "strong")
-    once = {"tasks": one.task, "once": "true"}
-    yield Button("run", "Run", "play", once, "" if suspended else "strong")
-    yield Button("run", "Apply now", "layers", {**once, "apply": "always"})
+    yield _run(one.task, "Run", "play", kind="" if suspended else "strong")
+    yield _run(one.task, "Apply now", "layers", {"apply": "always"})
     if kind in _LANDED:
         yield Button("reload", "Reload", "refresh-cw", named)
     yield Button("maintain", "Maintain", "wrench", {"datasets": one.name})
@@ -91,8 +101,7 @@ def for_part(one: DatasetDetails, part: str) -> Button | None:
         named = {"task": one.task, "dataset": one.called}
         return Button("dataset-resume", "Resume", "play", named)
     if part == "apply":
-        parameters = {"tasks": one.task, "once": "true", "apply": "always"}
-        return Button("run", "Apply now", "layers", parameters)
+        return _run(one.task, "Apply now", "layers", {"apply": "always"})
     if part == "quarantine":
         return Button(
             "quarantine-replay", "Replay", "refresh-cw", {"all": "true", "dataset": one.name}

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import TimedPage, asked
+from polynya.server.console.page import asked, page_router
 from polynya.server.pages import Cursor
 from polynya.server.routes import clusters as clusters_api
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 _MOST_NODES: Final = 500
 

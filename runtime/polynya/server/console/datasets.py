@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -23,7 +23,7 @@ from polynya.server.access.views import ALL_KINDS
 from polynya.server.console.buttons import for_part, of_dataset, offered
 from polynya.server.console.charts import Days, Percentile, charts
 from polynya.server.console.html import may, render
-from polynya.server.console.page import TimedPage, asked
+from polynya.server.console.page import asked, page_router
 from polynya.server.pages import Cursor
 from polynya.server.routes import datasets as datasets_api
 from polynya.server.routes import latency as latency_api
@@ -31,7 +31,7 @@ from polynya.server.routes import projects as projects_api
 from polynya.server.routes import runs as runs_api
 from polynya.server.routes.datasets import DatasetDetails
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 #: Signs of a value that the page shows; the API has it whole.
 _LONGEST_VALUE: Final = 500

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from polynya.model.error_catalogue.server import DOCUMENT_CHANGED
@@ -17,7 +17,7 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.forms import Posted, last
 from polynya.server.console.html import is_fragment, render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.documents import ProjectDocument
 from polynya.server.pages import Cursor
 from polynya.server.problems import status_of
@@ -25,7 +25,7 @@ from polynya.server.routes import documents as documents_api
 from polynya.server.state import ServerState
 from polynya.store.configuration import project_files
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 #: Characters that a text area gives back as it got them, although they cannot be printed.
 _KEPT: Final = frozenset("\n\t")

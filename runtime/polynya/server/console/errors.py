@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from polynya.model.error_catalogue.codes import ERROR_PAGES
@@ -14,10 +14,10 @@ from polynya.model.names import shown
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.pages import Cursor, page
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 _CODES_OF_A_PAGE: Final = 100
 #: Codes that a page names, such as the others of a text.

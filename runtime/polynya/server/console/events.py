@@ -5,19 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.pages import Cursor
 from polynya.server.routes import runs as runs_api
 from polynya.server.runs import LEVELS, EventLevel, RunKind, RunOutcome
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 _Hours: TypeAlias = Literal["1", "24", "168", "720"]
 _WINDOWS: Final = {"1": "hour", "24": "day", "168": "7 days", "720": "30 days"}

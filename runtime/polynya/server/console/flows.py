@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, get_args
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ValidationError
 
@@ -23,14 +23,14 @@ from polynya.server.console.documents import reviewed
 from polynya.server.console.flow_text import flow_lines, new_transform, with_flow
 from polynya.server.console.forms import FormField, Posted, fields, last, texts_of, values
 from polynya.server.console.html import render
-from polynya.server.console.page import SlowPage
+from polynya.server.console.page import SlowPage, page_router
 from polynya.server.console.query import cells
 from polynya.server.problems import status_of
 from polynya.server.routes import transforms as transforms_api
 from polynya.server.routes.transforms import FlowDraft, FlowStepChecked
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=SlowPage)
+router = page_router(SlowPage)
 
 _STEP_FIELD: Final = re.compile(r"s([0-9]{1,3})\.(.{1,200})", re.ASCII)
 #: The field of a step that says which processor it is.

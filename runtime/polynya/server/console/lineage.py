@@ -8,19 +8,19 @@ from enum import StrEnum
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import TimedPage, is_answer
+from polynya.server.console.page import is_answer, page_router
 from polynya.server.problems import status_of
 from polynya.server.routes import lineage as lineage_api
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 #: A graph with more nodes is shown as a table.
 MOST_NODES: Final = 150

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.pages import Cursor
 from polynya.server.routes import operations as operations_api
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 _ENDED: Final = frozenset({"succeeded", "failed", "cancelled", "interrupted"})
 #: The newest lines of output that a page shows; the API has them all.

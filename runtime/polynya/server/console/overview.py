@@ -12,7 +12,7 @@ from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.health import HealthWord
 from polynya.server.pages import Cursor
 from polynya.server.routes import datasets as datasets_api
@@ -21,8 +21,8 @@ from polynya.server.routes import projects as projects_api
 from polynya.server.routes.datasets import DatasetOrder
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=TimedPage)
-home = APIRouter()
+router = page_router()
+home = APIRouter(include_in_schema=False)
 
 _MOST_NEEDS: Final = 20
 _TASKS_OF_A_PAGE: Final = 100

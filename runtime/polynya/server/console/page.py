@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, TypeVar
 
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from typing_extensions import override
 
@@ -28,6 +28,7 @@ from polynya.model.errors import (
     PolynyaError,
     RefusedError,
 )
+from polynya.server.access.door import CONSOLE
 from polynya.server.console.html import render
 from polynya.server.console.navigation import ENTRIES
 from polynya.server.state import ServerState
@@ -152,6 +153,11 @@ class SlowPage(TimedPage):
     """A page whose answer may take as long as a query."""
 
     seconds: ClassVar[float] = _SLOW_SECONDS
+
+
+def page_router(route_class: type[TimedPage] = TimedPage) -> APIRouter:
+    """The router of a module with pages, which the OpenAPI document leaves out."""
+    return APIRouter(prefix=CONSOLE, route_class=route_class, include_in_schema=False)
 
 
 def _unknown(request: Request, error: PolynyaError) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
@@ -13,12 +13,12 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.forms import Posted, last
 from polynya.server.console.html import is_fragment, render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.pages import Cursor
 from polynya.server.routes import plans as plans_api
 from polynya.server.routes.plans import ApplyAsked, DecisionAsked
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 #: What a change waits for, in words.
 _ACTIONS: Final = {

@@ -11,27 +11,25 @@ from time import perf_counter
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from polynya.model.config.access import ViewKind
 from polynya.model.errors import PolynyaError
 from polynya.model.project_derived import SAVED_FOLDER
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
-from polynya.server.access.views import may_read
+from polynya.server.access.door import allowed
 from polynya.server.console.documents import lines_of, reviewed
 from polynya.server.console.forms import Posted, last
 from polynya.server.console.html import may, render
-from polynya.server.console.page import SlowPage
-from polynya.server.overview import Overview
+from polynya.server.console.page import SlowPage, page_router
 from polynya.server.problems import status_of
 from polynya.server.routes import documents as documents_api
 from polynya.server.routes import queries as queries_api
 from polynya.server.routes.queries import AnswerForm, QueryAnswered, QueryAsked, StatementAsked
+from polynya.server.routes.views import readable_views
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=SlowPage)
+router = page_router(SlowPage)
 
 #: Rows that a person can ask for, the first by default.
 _LIMITS: Final = (100, 1000, 10_000)
@@ -234,34 +232,8 @@ def _saved(request: Request) -> list[str]:
 
 
 def _views(request: Request) -> Views:
-    """The views that a person may read, as of the newest look at their tables."""
-    person, document = caller(request)
-    overview = ServerState.of(request).overview.newest()
-    found: dict[str, Sequence[str]] = {}
-    for name, views, columns in overview.once("views", lambda: _all_views(overview)):
-        kinds = may_read(person, name, document).kinds
-        for kind, view in views:
-            if kind in kinds:
-                found[view] = columns
-    return found
-
-
-def _all_views(overview: Overview) -> list[tuple[str, list[tuple[ViewKind, str]], tuple[str, ...]]]:
-    """The views of each dataset, with its name and its columns."""
-    project = overview.project
-    declared = {} if project is None else {one.relations.current: one for one in project.datasets()}
-    found = []
-    for name in sorted(overview.datasets):
-        views: list[tuple[ViewKind, str]] = [("current", name)]
-        if name in declared:
-            relations = declared[name].relations
-            views.append(("history", f"{relations.schema}.{relations.history_view}"))
-            views.append(("changes", f"{relations.schema}.{relations.changes_view}"))
-        else:
-            # Of a dataset that was found in its data: its views have their usual names.
-            views += [("history", f"{name}__history"), ("changes", f"{name}__changes")]
-        found.append((name, views, tuple(overview.datasets[name].columns)))
-    return found
+    """The columns of the views that a person may read."""
+    return {one.name: tuple(one.columns) for one in readable_views(request)}
 
 
 def _limit(text: str) -> int:

@@ -10,21 +10,21 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import SlowPage, is_answer
+from polynya.server.console.page import SlowPage, is_answer, page_router
 from polynya.server.pages import Cursor
 from polynya.server.problems import status_of
 from polynya.server.routes import records as records_api
 from polynya.server.routes.records import RecordEntryShown
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=SlowPage)
+router = page_router(SlowPage)
 
 #: Entries of a page.
 _ENTRIES: Final = 50

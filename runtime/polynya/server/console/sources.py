@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, get_args
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from polynya.engine.commands.captures import CapturedTableState
@@ -12,12 +12,12 @@ from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.buttons import of_capture, offered
 from polynya.server.console.html import render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.pages import Cursor
 from polynya.server.routes import captures as captures_api
 from polynya.server.routes import streams as streams_api
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 _TABLE_STATES: Final = get_args(CapturedTableState)
 

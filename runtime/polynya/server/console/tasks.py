@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -15,7 +15,7 @@ from polynya.server.access.door import allowed
 from polynya.server.console.buttons import of_task, offered
 from polynya.server.console.charts import Days, Percentile, charts
 from polynya.server.console.html import may, render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.health import HealthWord
 from polynya.server.pages import Cursor, ListPage
 from polynya.server.routes import datasets as datasets_api
@@ -26,7 +26,7 @@ from polynya.server.routes import projects as projects_api
 from polynya.server.routes.datasets import DatasetOrder, DatasetShown
 from polynya.server.routes.projects import TaskShown
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 #: Datasets that the button for maintenance names one by one.
 _MOST_NAMED: Final = 50

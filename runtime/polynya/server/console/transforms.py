@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import duration, number, render
-from polynya.server.console.page import TimedPage
+from polynya.server.console.page import page_router
 from polynya.server.pages import Cursor
 from polynya.server.routes import transforms as transforms_api
 from polynya.server.routes.transforms import TransformDetails
 from polynya.server.state import ServerState
 
-router = APIRouter(route_class=TimedPage)
+router = page_router()
 
 
 @router.get("/transforms", dependencies=[allowed(Action.VIEW_PROJECT)])

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed
 from polynya.server.console.html import render
-from polynya.server.console.page import SlowPage, is_answer
+from polynya.server.console.page import SlowPage, is_answer, page_router
 from polynya.server.console.record import (
     ClockTime,
     address,
@@ -26,7 +26,7 @@ from polynya.server.problems import status_of
 from polynya.server.routes import why as why_api
 from polynya.server.routes.why import WhyInputShown, WhyRowShown
 
-router = APIRouter(route_class=SlowPage)
+router = page_router(SlowPage)
 
 #: Columns of a row that stand open; the others are below them.
 _OPEN: Final = 8

@@ -143,6 +143,14 @@ class RecreateParameters(TaskReasonParameters):
     wait: bool = False
 
 
+class TaskRunParameters(ReasonParameters):
+    """A run of tasks by the nodes that own their tables; `apply` as of a run."""
+
+    tasks: Annotated[Names, Field(min_length=1)]
+    apply: Literal["policy", "always", "never"] = "policy"
+    wait: bool = False
+
+
 class WaitParameters(ReasonParameters):
     """A request to a cluster; the operation lasts until it is done if `wait` is set."""
 
@@ -167,10 +175,15 @@ class DrainParameters(NodeParameters):
     reason: Text | None = None
 
 
-class MoveParameters(NoParameters):
+class UnitParameters(NoParameters):
     """`unit` is `TASK` for all its units, or `TASK/DATASET`."""
 
     unit: OneName
+
+
+class MoveParameters(UnitParameters):
+    """A unit, and the node that it moves to."""
+
     node: OneName
     reason: Text | None = None
 
@@ -259,6 +272,7 @@ VERBS: Final = {
             _TABLES,
             "Resume a suspended dataset.",
         ),
+        _verb("task run", TaskRunParameters, Action.RUN, _REQUEST, "Let its nodes run a task."),
         _verb("task stop", TaskReasonParameters, Action.STOP, _REQUEST, "Stop a task."),
         _verb("task start", TaskParameters, Action.RESUME, _REQUEST, "Start a stopped task."),
         _verb("task resume", TaskReasonParameters, Action.RESUME, _REQUEST, "Resume a task."),
@@ -280,6 +294,7 @@ VERBS: Final = {
         _verb("cluster drain", DrainParameters, Action.OPERATE_CLUSTER, _REQUEST, "Drain a node."),
         _verb("cluster undrain", NodeParameters, Action.OPERATE_CLUSTER, _REQUEST, "End a drain."),
         _verb("cluster move", MoveParameters, Action.OPERATE_CLUSTER, _REQUEST, "Move a unit."),
+        _verb("cluster unmove", UnitParameters, Action.OPERATE_CLUSTER, _REQUEST, "End a move."),
         _verb(
             "cluster freeze", ReasonParameters, Action.OPERATE_CLUSTER, _REQUEST, "Move no units."
         ),

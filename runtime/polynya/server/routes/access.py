@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
@@ -15,14 +15,14 @@ from polynya.server.access.actions import Action
 from polynya.server.access.audit import AuditLine
 from polynya.server.access.changes import Effect, change_access, current_file
 from polynya.server.access.control import AccessControl
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.access.roles import OPEN, TABLE, Person, decide, roles_of
 from polynya.server.access.sessions import COOKIE
 from polynya.server.access.tokens import actions_named
 from polynya.server.state import ServerState
 from polynya.store.places import store_at
 
-router = APIRouter(tags=["access"])
+router = api_router("access")
 
 #: Ties a login to the browser that began it.
 _LOGIN_COOKIE: Final = "__Host-polynya-login"

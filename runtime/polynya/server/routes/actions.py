@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel
 
 from polynya.model.error_catalogue.server_operations import TASK_UNKNOWN_TO_ACTION
 from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.access.roles import decide
 from polynya.server.operations.manager import refusal
 from polynya.server.operations.verbs import (
@@ -25,12 +25,15 @@ from polynya.server.operations.verbs import (
     objects,
 )
 from polynya.server.routes.automations import automation_of
-from polynya.server.routes.operations import OperationShown, manager_of, view_of
+from polynya.server.routes.operations import (
+    IdempotencyKey,
+    OperationShown,
+    manager_of,
+    view_of,
+)
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["actions"])
-
-_Key = Annotated[str | None, Header(min_length=1, max_length=200)]
+router = api_router("actions")
 
 
 class ActionShown(BaseModel):
@@ -82,7 +85,7 @@ def _route_of(verb: Verb) -> Callable[..., OperationShown]:
         request=Request,
         response=Response,
         parameters=verb.parameters,
-        idempotency_key=_Key,
+        idempotency_key=IdempotencyKey,
     )
     start.__annotations__["return"] = OperationShown
     return start

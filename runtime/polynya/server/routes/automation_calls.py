@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import Header, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -39,7 +39,7 @@ from polynya.model.error_catalogue.automations import (
 from polynya.model.error_catalogue.server import REQUEST_INVALID
 from polynya.model.errors import DependencyError, PolynyaError
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.access.rates import Rate, RateLimits
 from polynya.server.access.roles import Person
 from polynya.server.routes.automations import automation_of, loaded_automations, store_of
@@ -48,7 +48,7 @@ from polynya.store.clock import Clock
 from polynya.store.signature import SIGNATURE, WINDOW, ReceivedSignature, is_signed, received
 from polynya.store.vault import vault
 
-router = APIRouter(tags=["automations"])
+router = api_router("automations")
 
 #: Of a webhook's body, which is signed and then forgotten.
 MOST_BYTES: Final = 64 * 1024

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.automation.due import DueMoment
@@ -24,11 +24,11 @@ from polynya.model.errors import ConfigError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import is_name, shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["automations"])
+router = api_router("automations")
 
 _MOST_MOMENTS: Final = 20
 _MOST_DOCUMENTS: Final = 1000

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.engine.commands.captures import CapturedTableState, CaptureStatus, TableStatus
@@ -23,12 +23,12 @@ from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 from polynya.observe.events import counted
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.sources import LagSeen
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["captures"])
+router = api_router("captures")
 
 CaptureWord: TypeAlias = Literal["new", "loading", "running", "stopped", "failed", "unknown"]
 _BEFORE_RUNNING: Final[frozenset[str]] = frozenset(

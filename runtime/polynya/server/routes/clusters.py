@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.cluster.control.status import ShownUnitState
@@ -21,12 +21,12 @@ from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.clusters import ClusterLook
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["clusters"])
+router = api_router("clusters")
 
 #: `unclear`: whether the node is alive is not known yet; it is known within 12 seconds.
 NodeWord: TypeAlias = Literal["ready", "draining", "gone", "silent", "unclear"]

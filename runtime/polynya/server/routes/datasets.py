@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
 from polynya.engine.inventory import ProjectTable, tables_of
@@ -23,14 +23,14 @@ from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote_path, shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.health import HealthPart, HealthWord
 from polynya.server.overview import DatasetOverview
 from polynya.server.pages import Cursor, Fields, Limit, ListPage, only, page
 from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["datasets"])
+router = api_router("datasets")
 
 
 class DatasetShown(BaseModel):
@@ -251,9 +251,18 @@ def quarantined(
     cursor: Cursor = None,
 ) -> ListPage[QuarantinedRecord]:
     """The rejected records of a dataset, by the rule that rejects them and their id."""
+    # Start-up time.
+    import pyarrow as pa
+
     entry = table_of(request, name)
-    rows = [] if entry.table is None else quarantine(entry.table).to_pylist()
-    found = [
+    if entry.table is None:
+        return ListPage(items=[], total=0)
+    records = quarantine(entry.table).sort_by([("rule", "ascending"), ("id", "ascending")])
+    places = list(zip(records["rule"].to_pylist(), records["id"].to_pylist(), strict=True))
+    chosen = [number for number, (of, _) in enumerate(places) if rule in (None, of)]
+    part = page(chosen, places.__getitem__, limit, cursor)
+    # There may be millions, of which only those of the page become objects.
+    items = [
         QuarantinedRecord(
             id=row["id"],
             dataset=name,
@@ -263,11 +272,9 @@ def quarantined(
             error=row["error"],
             raw=(row["raw"] or b"").decode("utf-8", errors="backslashreplace"),
         )
-        for row in rows
-        if rule in (None, row["rule"])
+        for row in records.take(pa.array(part.items, pa.int64())).to_pylist()
     ]
-    found.sort(key=lambda one: (one.rule, one.id))
-    return page(found, lambda one: (one.rule, one.id), limit, cursor)
+    return ListPage(items=items, total=part.total, next=part.next)
 
 
 @router.get("/datasets/{name}/files", dependencies=[allowed(Action.VIEW_PROJECT)])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Final, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -20,12 +20,12 @@ from polynya.observe.latency import (
     samples_of_task,
 )
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.routes.datasets import table_of
 from polynya.server.routes.projects import task as task_of
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["datasets"])
+router = api_router("datasets")
 
 Key = TypeVar("Key", LatencyPart, BacklogPart)
 

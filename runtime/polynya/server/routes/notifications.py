@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from polynya.model.config.notification import Cause, Severity
@@ -16,12 +16,12 @@ from polynya.notify.history import HistoryEntry, NoticeResult, NotificationHisto
 from polynya.notify.memory import FailingChannel, NotificationStore, StoredObject
 from polynya.notify.trial import try_channels
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 from polynya.store.places import store_at
 
-router = APIRouter(tags=["notifications"])
+router = api_router("notifications")
 
 
 class FailureShown(BaseModel):

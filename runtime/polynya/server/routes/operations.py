@@ -6,12 +6,12 @@ import asyncio
 import json
 import shlex
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, FastAPI, Header, Query, Request
+from fastapi import FastAPI, Header, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -20,9 +20,11 @@ from polynya.model.error_catalogue.server_operations import OPERATIONS_LOCKED
 from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router, caller
+from polynya.server.access.views import reads_whole_project
 from polynya.server.operations.kept import KeptOperations
 from polynya.server.operations.manager import OperationManager, OperationView, command_of
+from polynya.server.operations.output import without_keys
 from polynya.server.operations.records import OperationStore, Status
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
@@ -36,6 +38,9 @@ _STORE_SECONDS: Final = 5.0
 #: Without news a stream says so, so that proxies keep it open.
 _HEARTBEAT_SECONDS: Final = 15.0
 _ENDED: Final = frozenset({"succeeded", "failed", "cancelled", "interrupted"})
+
+#: The header by which a request that starts an operation can be repeated.
+IdempotencyKey: TypeAlias = Annotated[str | None, Header(min_length=1, max_length=200)]
 
 
 def manager_of(app: FastAPI) -> OperationManager:
@@ -69,7 +74,8 @@ def manager_of(app: FastAPI) -> OperationManager:
 
 
 @asynccontextmanager
-async def _while_served(app: FastAPI) -> AsyncIterator[None]:
+async def while_served(app: FastAPI) -> AsyncIterator[None]:
+    """Take up operations when the server starts, and end them with it."""
     # The first request for an operation tells of an error; other routes work.
     with suppress(PolynyaError):
         await asyncio.to_thread(_open, app)
@@ -111,7 +117,7 @@ def _close(app: FastAPI) -> None:
         found.close()
 
 
-router = APIRouter(tags=["operations"], lifespan=_while_served)
+router = api_router("operations")
 
 
 class ProgressShown(BaseModel):
@@ -207,9 +213,15 @@ def output(
     """What the command wrote after a place, about 1 MiB at most."""
     view_of(request, name)
     found = list(manager_of(request.app).folder(name).lines(after))
+    shown_line = _shown_line(request)
     return OutputLines(
-        lines=[dict(line) for _, line in found], after=found[-1][0] if found else after
+        lines=[shown_line(line) for _, line in found], after=found[-1][0] if found else after
     )
+
+
+def _shown_line(request: Request) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """What the person of a request may see of a line of output."""
+    return dict if reads_whole_project(*caller(request)) else without_keys
 
 
 @router.post("/operations/{name}/cancel", dependencies=[allowed(Action.CANCEL_OPERATION)])
@@ -249,7 +261,7 @@ async def events(
 
 async def _events(request: Request, name: str, after: int) -> AsyncIterator[str]:
     manager = manager_of(request.app)
-    folder = manager.folder(name)
+    folder, shown_line = manager.folder(name), _shown_line(request)
     told, silent = "", 0.0
     while not await request.is_disconnected():
         # Before the output: what is read after the end is all of it.
@@ -259,7 +271,7 @@ async def _events(request: Request, name: str, after: int) -> AsyncIterator[str]
         lines = await asyncio.to_thread(lambda at: list(folder.lines(at)), after)
         for after_line, line in lines:
             after = after_line
-            yield f"id: {after}\nevent: output\ndata: {json.dumps(line)}\n\n"
+            yield f"id: {after}\nevent: output\ndata: {json.dumps(shown_line(line))}\n\n"
         if lines:
             silent = 0.0
             continue

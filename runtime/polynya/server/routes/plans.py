@@ -7,17 +7,16 @@ A plan is the operation `plan`. It is approved or rejected once, and an approved
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.error_catalogue.server_plans import PLAN_NOT_OPEN, PROJECT_CHANGED_SINCE_PLAN
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.operations.manager import OperationManager, OperationView
 from polynya.server.operations.verbs import (
     VERBS,
@@ -31,7 +30,6 @@ from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.plans import (
     PLAN,
     Decision,
-    FileChange,
     PlanApplied,
     PlanDecision,
     PlanFiles,
@@ -41,31 +39,14 @@ from polynya.server.plans import (
     changed_files,
     plan_state,
 )
-from polynya.server.routes.operations import manager_of
+from polynya.server.routes.operations import IdempotencyKey, manager_of
 from polynya.server.state import ServerState
 from polynya.store.configuration import FolderSource, plan_fingerprint
 
-router = APIRouter(tags=["plans"])
+router = api_router("plans")
 
 #: One decision about plans at a time: a plan is decided once, and applied once.
 _DECIDING: Final = threading.Lock()
-
-
-class PlanDecisionShown(BaseModel):
-    """Who approved or rejected a plan."""
-
-    decision: Decision
-    by: str
-    at: str
-    comment: str | None
-
-
-class PlanAppliedShown(BaseModel):
-    """The operation that carries a plan out."""
-
-    operation: str
-    by: str
-    at: str
 
 
 class PlanShown(BaseModel):
@@ -82,8 +63,8 @@ class PlanShown(BaseModel):
     effects: int
     base: str | None = Field(description="the plan whose files `files` are compared with")
     files: int | None = Field(description="files that differ; null where no plan was applied yet")
-    decision: PlanDecisionShown | None
-    applied: PlanAppliedShown | None
+    decision: PlanDecision | None
+    applied: PlanApplied | None
     errors: list[dict[str, Any]]
 
 
@@ -120,14 +101,6 @@ class PlanEffectShown(BaseModel):
     rows: int | None = Field(description="that the table has now")
     files: int | None
     bytes: int | None
-
-
-class PlannedFileShown(BaseModel):
-    """A file that differs from what was applied last."""
-
-    path: str
-    change: FileChange
-    diff: str
 
 
 class DecisionAsked(BaseModel):
@@ -169,23 +142,28 @@ def plans(
 
 
 @router.post("/plans", status_code=202, dependencies=[allowed(Action.PLAN)])
-def make_plan(request: Request, response: Response) -> PlanShown:
+def make_plan(
+    request: Request, response: Response, idempotency_key: IdempotencyKey = None
+) -> PlanShown:
     """Make a plan of the files as they are now; it is ready when its operation has succeeded."""
     manager, state = manager_of(request.app), ServerState.of(request)
     # Before the command reads them: a plan of later files has another fingerprint.
     files = _texts(state)
     verb = VERBS[PLAN]
-    name, _ = manager.submit(verb, arguments(verb, NoParameters()), (), by=_by(request))
-    base = _base(manager, name)
-    before = base.files() if base is not None else None
-    PlanRecord(manager.folder(name)).note_files(
-        PlanFiles(
-            files,
-            None if base is None else base.folder.path.name,
-            changed_files(None if before is None else before.files, files),
-        )
+    name, is_new = manager.submit(
+        verb, arguments(verb, NoParameters()), (), by=_by(request), key=idempotency_key
     )
-    manager.keep(name)
+    if is_new:
+        base = _base(manager, name)
+        before = base.files() if base is not None else None
+        PlanRecord(manager.folder(name)).note_files(
+            PlanFiles(
+                files,
+                None if base is None else base.folder.path.name,
+                changed_files(None if before is None else before.files, files),
+            )
+        )
+        manager.keep(name)
     response.headers["Location"] = f"/api/v1/plans/{name}"
     return _of(request, name)
 
@@ -230,17 +208,12 @@ def effects(
 @router.get("/plans/{name}/files", dependencies=[allowed(Action.VIEW_DOCUMENTS)])
 def plan_files(
     request: Request, name: str, limit: Limit = 20, cursor: Cursor = None
-) -> ListPage[PlannedFileShown]:
+) -> ListPage[PlannedFile]:
     """The files that differ from those that were applied last, each with its lines."""
     _known(request, name)
     files = PlanRecord(manager_of(request.app).folder(name)).files()
     changed: list[PlannedFile] = [] if files is None else list(files.changed)
-    part = page(changed, lambda one: (one.path, one.path), limit, cursor)
-    return ListPage(
-        items=[PlannedFileShown(**asdict(one)) for one in part.items],
-        total=part.total,
-        next=part.next,
-    )
+    return page(changed, lambda one: (one.path, one.path), limit, cursor)
 
 
 @router.post("/plans/{name}/approve", dependencies=[allowed(Action.APPROVE_PLAN)])
@@ -333,8 +306,8 @@ def _shown(manager: OperationManager, view: OperationView, fingerprint: str) -> 
         effects=len(says.effects),
         base=None if files is None else files.base,
         files=None if files is None or files.base is None else len(files.changed),
-        decision=None if decision is None else PlanDecisionShown(**asdict(decision)),
-        applied=None if applied is None else PlanAppliedShown(**asdict(applied)),
+        decision=decision,
+        applied=applied,
         errors=[dict(one) for one in says.errors],
     )
 

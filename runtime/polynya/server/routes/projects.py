@@ -6,7 +6,7 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.engine.commands.validate import project_errors
@@ -14,13 +14,13 @@ from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.health import HealthWord, counts, worst
 from polynya.server.overview import MOST_COMMITS, DatasetOverview, Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["project"])
+router = api_router("project")
 
 #: Changes of shapes that an answer lists.
 _MOST_SHAPES: Final = 20

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -20,7 +20,7 @@ from polynya.model.config.access import AccessDocument
 from polynya.model.error_catalogue.server import REQUEST_INVALID
 from polynya.model.loader import LoadedProject
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.access.roles import Person
 from polynya.server.access.views import guarded_find
 from polynya.server.running_queries import QueryLimits, RunningQuery
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from polynya.lake.read.query import Statement
     from polynya.lake.read.values import Answer
 
-router = APIRouter(tags=["queries"])
+router = api_router("queries")
 
 #: Of JSON: each value becomes an object of Python. Arrow and CSV may have more.
 _MOST_JSON_ROWS: Final = 10_000

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 import pyarrow as pa
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.engine.commands.landed_places import LandedPlaces, LandingSearch, SoughtEvent
@@ -28,7 +28,7 @@ from polynya.model.error_catalogue.server_records import RECORD_KEY_WRONG, RECOR
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.access.roles import Person
 from polynya.server.access.views import ALL_KINDS, Readable, may_read
 from polynya.server.pages import Cursor, Limit, ListPage, page
@@ -36,7 +36,7 @@ from polynya.server.running_queries import QueryLimits
 from polynya.server.state import ServerState
 from polynya.store.places import store_at
 
-router = APIRouter(tags=["records"])
+router = api_router("records")
 
 Key = Annotated[
     list[str], Query(max_length=50, description="`COLUMN=VALUE`, once for each key column")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import FastAPI, Query, Request
 from pydantic import AwareDatetime, BaseModel, Field
 
 from polynya.automation.state import AutomationStore, RunLog
@@ -20,7 +20,7 @@ from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.operations.manager import OperationView
 from polynya.server.overview import DatasetOverview, Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
@@ -31,9 +31,11 @@ from polynya.server.runs import (
     EventLevel,
     OperationReader,
     Run,
+    RunError,
     RunEvent,
     RunKind,
     RunOutcome,
+    RunPhase,
     automation_events,
     automation_run,
     commit_event,
@@ -46,7 +48,7 @@ from polynya.server.runs import (
 )
 from polynya.server.state import ServerState
 
-router = APIRouter(tags=["runs"])
+router = api_router("runs")
 
 #: What a list of events is sorted by.
 _Place: TypeAlias = tuple[list[float], str]
@@ -57,23 +59,6 @@ _Placed: TypeAlias = tuple[_Place, RunEvent | tuple[DatasetOverview, TableCommit
 _WINDOW: Final = timedelta(days=1)
 #: Newest runs of each automation that are looked through.
 _OF_AUTOMATION: Final = 100
-
-
-class RunPhaseShown(BaseModel):
-    """What a run did of one kind; `seconds` are those of its work, null where unknown."""
-
-    phase: str
-    count: int
-    rows: int
-    seconds: float | None
-
-
-class RunErrorShown(BaseModel):
-    """The last error of a run."""
-
-    code: str
-    message: str
-    fix: str | None
 
 
 class RunShown(BaseModel):
@@ -91,8 +76,8 @@ class RunShown(BaseModel):
     tasks: list[str]
     datasets: list[str]
     rows: dict[str, int] = Field(description="such as `in`, `out`, `filtered`, `quarantined`")
-    phases: list[RunPhaseShown]
-    error: RunErrorShown | None
+    phases: list[RunPhase]
+    error: RunError | None
     operation: str | None = Field(description="id of its operation, which has the whole output")
 
 
@@ -384,8 +369,8 @@ def _run(one: Run) -> RunShown:
         tasks=list(one.tasks),
         datasets=list(one.datasets),
         rows=dict(one.rows),
-        phases=[RunPhaseShown(**asdict(phase)) for phase in one.phases],
-        error=None if one.error is None else RunErrorShown(**asdict(one.error)),
+        phases=list(one.phases),
+        error=one.error,
         operation=one.operation,
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.model.config.stream_landing import DirectTask
@@ -15,13 +15,16 @@ from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.errors import PolynyaError
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.pages import Cursor, Limit, ListPage, page
 from polynya.server.state import ServerState
-from polynya.streams.landed_status import StreamStatus
 from polynya.streams.source import BEHIND_UNITS
 
-router = APIRouter(tags=["streams"])
+if TYPE_CHECKING:
+    # Start-up time: the batches of streams.
+    from polynya.streams.landed_status import StreamStatus
+
+router = api_router("streams")
 
 StreamWord: TypeAlias = Literal["new", "current", "behind", "unknown"]
 _NOTHING: Final = "nothing was read yet: `polynya run`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from polynya.engine.inventory import tables_of
@@ -21,7 +21,7 @@ from polynya.model.errors import ConfigErrors, PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed
+from polynya.server.access.door import allowed, api_router
 from polynya.server.health import HealthWord
 from polynya.server.overview import Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from polynya.derived.flow import CompiledFlow
     from polynya.derived.schema import DerivedInput
 
-router = APIRouter(tags=["transforms"])
+router = api_router("transforms")
 
 #: Rows of a preview.
 _MOST_ROWS: Final = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from polynya.engine.commands.landed_places import LandedPlaces
@@ -15,7 +15,7 @@ from polynya.lake.warehouse.readers import reading
 from polynya.model.config.access import AccessDocument, ViewKind
 from polynya.model.loader import LoadedProject
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, caller
+from polynya.server.access.door import allowed, api_router, caller
 from polynya.server.access.roles import Person, decide
 from polynya.server.routes.records import (
     FollowedRecord,
@@ -33,7 +33,7 @@ from polynya.server.state import ServerState
 if TYPE_CHECKING:
     from polynya.engine.commands.why import WhyInput, WhyRow
 
-router = APIRouter(tags=["records"])
+router = api_router("records")
 
 #: Rows of tables whose landed places are looked for.
 _MOST_LANDED: Final = 10
