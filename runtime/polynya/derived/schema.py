@@ -33,11 +33,15 @@ class DerivedInput:
         name: as queries call it: `schema.table`, or `table`.
         columns: names and types in Spark's spelling, in order.
         keys: the columns that tell its rows apart; none where rows may be equal.
+        is_open: it may have other columns, too: only files are known.
+        lacks: names in small letters that it surely has no column of, where it is open.
     """
 
     name: str
     columns: Mapping[str, str]
     keys: tuple[str, ...] = ()
+    is_open: bool = False
+    lacks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
