@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
+from polynya.lake.fold.live_views import definitions, history_input
+from polynya.lake.fold.shape import Shape
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.registered import RegisteredDataset
@@ -17,6 +19,8 @@ from polynya.model.names import shown
 _AS_APPLIED: Final = "it shows the state of the last apply, so its rows depend on when applies run"
 #: A table that a query may read: one of the project, or one that others maintain.
 QueryInput: TypeAlias = ResolvedDataset | RegisteredDataset
+#: Stands for the place of a table where only the text of its view matters.
+ANYWHERE: Final = "input"
 
 
 def reads_history(name: str, dataset: QueryInput) -> bool:
@@ -26,6 +30,13 @@ def reads_history(name: str, dataset: QueryInput) -> bool:
     relations = dataset.relations
     view = relations.history_view
     return name.lower() in {view.lower(), f"{relations.schema}.{view}".lower()}
+
+
+def view_of_input(name: str, dataset: ResolvedDataset, shape: Shape, place: str) -> str:
+    """What a query reads by the name of an input, over its table at a place."""
+    if reads_history(name, dataset):
+        return history_input(dataset, shape, place)
+    return definitions(dataset, shape, place)[dataset.relations.view]
 
 
 def dataset_named(

@@ -11,7 +11,7 @@ from polynya.derived.affected import plan_of
 from polynya.derived.expectations import referenced
 from polynya.derived.file_columns import in_task_file, key_errors, of_settings
 from polynya.derived.flow import CompiledFlow, compile_flow, tables_read
-from polynya.derived.inputs import reads_history, views_read
+from polynya.derived.inputs import ANYWHERE, reads_history, view_of_input, views_read
 from polynya.derived.names import ANY_COLUMNS, RelationColumns
 from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan
 from polynya.derived.query_errors import table_errors
@@ -20,7 +20,6 @@ from polynya.derived.statement import result_columns
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.inventory import ProjectTable, tables_of
 from polynya.engine.project_views import ProjectViews, registered_view
-from polynya.engine.tasks.derived import ANYWHERE, view_of_input
 from polynya.lake.copy.derived_result import registered_text
 from polynya.lake.fold.live_views import columns_of, columns_of_history_input
 from polynya.lake.read.inspect import shape, states

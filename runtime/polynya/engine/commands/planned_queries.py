@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyiceberg.catalog import Catalog
 
@@ -17,19 +17,15 @@ from polynya.derived.plans import Plan
 from polynya.derived.schema import DerivedInput
 from polynya.engine.commands.derived_queries import (
     CheckedQuery,
-    QueryOverInputs,
     checked_query,
     step_plan,
 )
 from polynya.engine.commands.plan import DatasetPlan, PlannedChange
 from polynya.engine.commands.plan_project import PlannedDataset, ProjectPlan
 from polynya.engine.inventory import ProjectTable
-from polynya.engine.tasks.affected_rows import TemporaryViews
-from polynya.engine.tasks.derived import answer_of, digest_of, refused_by_spark
-from polynya.lake.copy.derived_result import result_schema
+from polynya.lake.copy.derived_result import result_digest, result_schema
 from polynya.lake.fold.live_views import columns_of, columns_of_history_input
 from polynya.lake.read.inspect import load, states
-from polynya.lake.spark.api import Py4JError, PySparkException, SparkSession
 from polynya.lake.table.shaping import shape_of
 from polynya.lake.table.state import CopyState
 from polynya.model.config.dataset import ResolvedDataset
@@ -37,11 +33,13 @@ from polynya.model.config.derived import DerivedTask
 from polynya.model.config.task import resolved
 from polynya.model.errors import DependencyError, PolynyaError
 from polynya.model.loader import LoadedProject
-from polynya.model.names import quote
 from polynya.model.types import DataType, Void, parse_type
 
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
+
 #: Starts Spark. Raises DependencyError where it cannot.
-Start: TypeAlias = Callable[[], SparkSession]
+Start: TypeAlias = "Callable[[], SparkSession]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +144,11 @@ class _Planner:
         if isinstance(spark, DependencyError):
             self._note(dataset, copy, _by_names(checked.columns, known))
             return replace(found, untold=spark)
+        # Start-up time: a plan whose queries are unchanged needs no Spark.
+        from polynya.engine.tasks.analysed import analysed
+
         try:
-            result = analysed(spark, entry.name, checked.over)
+            result = analysed(spark, entry.name, checked.over.query, checked.over.inputs)
             schema = result_schema(entry.name, result, known, dataset.events.keys)
         except PolynyaError as error:
             return replace(found, errors=(error,))
@@ -196,28 +197,8 @@ def _is_current(
         return False
     views = {called: make() for called, make in checked.views.items()}
     keys = dataset.events.keys
-    return copy.derivation.query == digest_of(task.query_of(name), checked.over.query, keys, views)
-
-
-def analysed(spark: SparkSession, name: str, over: QueryOverInputs) -> list[tuple[str, str]]:
-    """Names and types of the result of a query, by Spark's analyser; no row is read.
-
-    Raises OperationError for a query that Spark, or the check of its plan, refuses.
-    """
-    try:
-        with TemporaryViews(spark) as views:
-            relations = {
-                called: views.of(_no_rows(table.columns)) for called, table in over.inputs.items()
-            }
-            frame = answer_of(spark, name, over.query.over(relations), views.plain_names)
-            return [(one.name, one.dataType.simpleString()) for one in frame.schema.fields]
-    except (PySparkException, Py4JError) as error:
-        raise refused_by_spark(name, error) from error
-
-
-def _no_rows(columns: Mapping[str, str]) -> str:
-    nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns.items())
-    return f"SELECT {', '.join(nulls)} WHERE false"
+    text, expect = checked.over.query.text, task.query_of(name).expect
+    return copy.derivation.query == result_digest(text, keys, views, expect)
 
 
 def column_changes(

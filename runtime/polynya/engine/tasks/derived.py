@@ -22,7 +22,13 @@ import pyarrow as pa
 from polynya.derived.affected import plan_of
 from polynya.derived.expectations import referenced
 from polynya.derived.flow import compile_flow, tables_read
-from polynya.derived.inputs import QueryInput, dataset_named, reads_history
+from polynya.derived.inputs import (
+    ANYWHERE,
+    QueryInput,
+    dataset_named,
+    reads_history,
+    view_of_input,
+)
 from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan, TotalsPlan
 from polynya.derived.schema import DerivedInput
 from polynya.derived.tables import ParsedQuery, parsed_query
@@ -47,13 +53,7 @@ from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.lake.copy.derived_result import result_digest
 from polynya.lake.copy.recompute import confirm, recompute, stored_rows
 from polynya.lake.errors import machine_error
-from polynya.lake.fold.live_views import (
-    columns_of,
-    columns_of_history_input,
-    definitions,
-    history_input,
-)
-from polynya.lake.fold.shape import Shape
+from polynya.lake.fold.live_views import columns_of, columns_of_history_input
 from polynya.lake.read.changed_keys import changed_keys, snapshots_between
 from polynya.lake.read.plans import why_refused
 from polynya.lake.read.registered import task_error
@@ -62,7 +62,7 @@ from polynya.lake.spark.session import internal_path
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Derivation, DerivationCosts
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.derived import DerivedQuery, DerivedTask
+from polynya.model.config.derived import DerivedTask
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.config.task import StorageTask
 from polynya.model.documents.yaml import NodePath, dotted
@@ -77,8 +77,6 @@ from polynya.observe.engine import DerivedTableWaits, ExpectationFailed, RowsDer
 
 log = logging.getLogger(__name__)
 
-#: Stands for the place of a table where only the text of its view matters.
-ANYWHERE: Final = "input"
 #: Seconds between two looks at the inputs.
 _PAUSE_SECONDS: Final = 1.0
 
@@ -111,22 +109,6 @@ def _columns(name: str, table: DatasetTable) -> Mapping[str, DataType]:
     if reads_history(name, dataset):
         return columns_of_history_input(table.shape())
     return columns_of(dataset, table.shape(), dataset.relations.view) or {}
-
-
-def view_of_input(name: str, dataset: ResolvedDataset, shape: Shape, place: str) -> str:
-    """The query that a query reads by the name of an input, over its table at a place."""
-    if reads_history(name, dataset):
-        return history_input(dataset, shape, place)
-    return definitions(dataset, shape, place)[dataset.relations.view]
-
-
-def digest_of(
-    query: DerivedQuery, parsed: ParsedQuery, keys: Sequence[str], inputs: Mapping[str, str]
-) -> str:
-    """What a result depends on besides rows; `inputs` are the views that the query reads."""
-    # An expectation that is new or edited is judged by the next step, over all rows.
-    expected = [one.model_dump_json(exclude_unset=True) for one in query.expect]
-    return result_digest(parsed.text, keys, inputs, expected)
 
 
 def answer_of(spark: SparkSession, name: str, text: str, views: Sequence[str]) -> DataFrame:
@@ -561,7 +543,8 @@ class DerivedUnit:
         What it has to satisfy counts too.
         """
         texts = self._views() | self._registered.texts()
-        return digest_of(self._query, self._parsed(), self._dataset.events.keys, texts)
+        keys = self._dataset.events.keys
+        return result_digest(self._parsed().text, keys, texts, self._query.expect)
 
     def _result(self, views: TemporaryViews, text: str) -> DataFrame:
         """What a query over some views returns. Raises OperationError as `answer_of`."""

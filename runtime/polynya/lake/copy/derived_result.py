@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
+from polynya.model.config.expectations import ResultExpectation
 from polynya.model.error_catalogue.derived import (
     COLUMN_CHANGED_TYPE,
     RESULT_KEYS_WRONG,
@@ -58,7 +59,10 @@ def result_schema(
 
 
 def result_digest(
-    text: str, keys: Iterable[str], inputs: Mapping[str, str], expected: Iterable[str]
+    text: str,
+    keys: Iterable[str],
+    inputs: Mapping[str, str],
+    expect: Iterable[ResultExpectation],
 ) -> str:
     """What a result depends on besides rows, as SHA-256 in hex.
 
@@ -66,8 +70,10 @@ def result_digest(
         text: the query.
         keys: of its table.
         inputs: how each input shows its rows, by its name in the query.
-        expected: the expectations of the table, each as text.
+        expect: what it has to satisfy: one that is new or edited is judged by the next step, over
+            all rows.
     """
+    expected = (one.model_dump_json(exclude_unset=True) for one in expect)
     views = (f"{name}: {view}" for name, view in sorted(inputs.items()))
     parts = [text, ", ".join(map(quote, keys)), *views, *expected]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
