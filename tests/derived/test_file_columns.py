@@ -106,7 +106,10 @@ def _errors(folder: Path, query: str, key: str = "id", task: str = "sales") -> l
             "SELECT id FROM orders WHERE EXISTS (SELECT 1 FROM lists.prices p WHERE p.skuu = id)",
             "`p.skuu`", "`sku`?",
         ),
-        ("SELECT sku AS id FROM lists.prices UNION SELECT id FROM orders ORDER BY ii", "`ii`", "`id`"),
+        (
+            "SELECT sku AS id FROM lists.prices UNION SELECT id FROM orders ORDER BY idd",
+            "`idd`", "`id`",
+        ),
         (
             "SELECT sku AS id FROM lists.prices a JOIN lists.prices__history b ON a.sku = b.sku",
             "`sku` may be one of `a.sku`, `b.sku`", "`a.sku`",
@@ -135,7 +138,7 @@ def test_a_wrong_name_is_an_error_at_its_query(
         "SELECT sku AS id, aggregate(array(cents), 0, (acc, x) -> acc + x) AS n FROM lists.prices",
         "SELECT sku AS id, dateadd(DAY, 1, current_date) AS n, user AS u FROM lists.prices",
         "SELECT sku AS id, timestampdiff(MONTH, now(), now()) AS n FROM lists.prices",
-        "SELECT sku AS id, `count(1)` AS n FROM (SELECT sku, count(1) FROM lists.prices GROUP BY sku)",
+        "SELECT sku AS id, `max(1)` AS n FROM (SELECT sku, max(1) FROM lists.prices GROUP BY sku)",
         "SELECT id, col FROM (SELECT sku AS id, explode(array(cents)) FROM lists.prices)",
         "SELECT sku AS id, key, value FROM lists.prices LATERAL VIEW explode(map(sku, cents)) t",
         "SELECT sku AS id, k FROM lists.prices LATERAL VIEW explode(array(1)) t AS k ORDER BY k",
@@ -148,8 +151,7 @@ def test_a_wrong_name_is_an_error_at_its_query(
         "SELECT id, n FROM (SELECT CAST(sku AS STRING), 1 AS n FROM lists.prices) t(id, n)",
         "SELECT sku AS id FROM lists.prices GROUP BY ALL ORDER BY ALL",
         "SELECT sku AS id, row_number() OVER w AS n FROM lists.prices WINDOW w AS (ORDER BY cents)",
-        "SELECT sku AS id, (SELECT max(q.cents) FROM (SELECT cents FROM lists.prices i WHERE"
-        " i.sku = p.sku) q) AS m FROM lists.prices p",
+        "SELECT id FROM orders p WHERE 1 IN (SELECT k FROM (SELECT 1 AS k WHERE p.sku = 1) q)",
         "SELECT shop.orders.id FROM shop.orders, shop.prices",
         "SELECT id FROM read_files('x')",
     ],
@@ -162,9 +164,8 @@ def test_what_may_be_there_is_no_error(query: str, tmp_path: Path) -> None:
 
 def test_a_query_in_a_file_has_its_errors_there(tmp_path: Path) -> None:
     (tmp_path / "sql").mkdir(parents=True)
-    (tmp_path / "sql" / "x.sql").write_text(
-        "SELECT sku AS id,\n  cent\nFROM lists.prices\n", "utf-8"
-    )
+    text = "SELECT sku AS id,\n  cent\nFROM lists.prices\n"
+    (tmp_path / "sql" / "x.sql").write_text(text, "utf-8")
 
     (error,) = _errors(tmp_path, "sql: sql/x.sql")
 
@@ -179,9 +180,8 @@ def test_names_follow_through_the_chain_of_transforms(tmp_path: Path) -> None:
 
 
 def test_a_wrong_query_hides_no_other_and_its_readers_stay_open(tmp_path: Path) -> None:
-    wrong = SALES.replace("p.cents", "p.cent").replace(
-        "QUERY", "sql: SELECT nope AS id FROM lists.prices"
-    )
+    query = "sql: SELECT nope AS id FROM lists.prices"
+    wrong = SALES.replace("p.cents", "p.cent").replace("QUERY", query)
     reports = REPORTS.replace("QUERY", "sql: SELECT nothing FROM spending")
     files = {"sales": wrong.replace("KEY", "id"), "reports": reports.replace("KEY", "nothing")}
 
@@ -198,14 +198,12 @@ def test_keys_that_a_result_lacks_are_an_error_at_their_place(tmp_path: Path) ->
 
 
 def test_a_flow_over_known_columns_has_its_errors_at_the_step(tmp_path: Path) -> None:
-    flow = "flow: [{select: [sku, cent], input: lists.prices}]"
     flow = "flow: [{select: {input: lists.prices, columns: [sku, cent]}}]"
-    errors = _errors(tmp_path, flow, "sku")
 
-    assert [error.where and error.where.startswith("tasks/sales.yml:10:") for error in errors] == [
-        True
-    ]
-    assert "cent" in errors[0].message
+    (error,) = _errors(tmp_path, flow, "sku")
+
+    assert (error.where or "").startswith("tasks/sales.yml:10:")
+    assert "cent" in error.message
 
 
 INPUTS = {"t": DerivedInput("t", {"aa": "int", "bb": "int"}), "u": DerivedInput("u", {"cc": "int"})}
