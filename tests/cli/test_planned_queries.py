@@ -129,9 +129,8 @@ def test_a_plan_tells_what_an_edited_query_does_to_its_table(tmp_path: Path, spa
     assert "POLYNYA-TRF-073" in printed
 
     # Wrong names need no Spark, and hide nothing.
-    shop.write(
-        SPENDING.replace("amount", "amout"), TOTALS.replace("spending", "spending s, spending t")
-    )
+    twice = TOTALS.replace("spending", "spending s, spending t")
+    shop.write(SPENDING.replace("amount", "amout"), twice)
     code, printed = shop.call("plan")
     assert (code, shop.started) == (1, 0)
     assert "no column is called `amout` at line 1" in printed
