@@ -160,10 +160,10 @@ def of_landed(dataset: ResolvedDataset) -> RelationColumns:
     if dataset.landing.format == "csv" and not dataset.landing.delivery.has_header:
         met = mapping.declared if mapping.is_set else events.columns
         try:
-            made = [name for name, _, _ in columns_after(resolve(dataset, met), met)]
+            names = [name for name, _, _ in columns_after(resolve(dataset, met), met)]
         except PolynyaError:
             return ANY_COLUMNS
-        return RelationColumns(tuple(name for name in made if name.lower() not in left_out))
+        return RelationColumns(tuple(name for name in names if name.lower() not in left_out))
     if mapping.nested == "expand" or any(rule.gives_name for rule in mapping.rules):
         # Fields and renamed columns may have any name.
         return ANY_COLUMNS

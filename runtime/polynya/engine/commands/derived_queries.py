@@ -80,20 +80,22 @@ def checked_query(
     if not has_tables(project.target):
         return CheckedQuery()
     try:
-        named = tables_read(query.flow) if query.flow else parsed_query(query.text, name).names
-        only = None if named is None else frozenset((*named, *referenced(query.expect)))
+        read = tables_read(query.flow) if query.flow else parsed_query(query.text, name).names
+        only = None if read is None else frozenset((*read, *referenced(query.expect)))
         found = found_inputs(project, task.reads, task.registered, with_history=True, only=only)
     except PolynyaError:
         # The step says what is wrong.
         return CheckedQuery()
-    if named is None:
-        named = [one for one, table in found.items() if table is None or not table.is_history]
+    tables = [one for one, table in found.items() if table is None or not table.is_history]
+    named = tables if read is None else list(read)
     inputs: dict[str, DerivedInput] = {}
     coming: dict[str, DerivedInput] = {}
     for called in named:
         full = _called(found, called)
         table = None if full is None else found[full]
-        columns = (planned.get(full) if full else None) or (table and table.columns)
+        columns = None if full is None else planned.get(full)
+        if columns is None and table is not None:
+            columns = table.columns
         if columns is not None:
             inputs[called], coming[called] = columns, _with_coming(columns, table)
         elif called.lower() not in views_read(task):
@@ -106,6 +108,8 @@ def checked_query(
         except ConfigError:
             return CheckedQuery(errors=tuple(_each(error)))
         # The next run brings what the files of an input have and its table does not yet.
+        return CheckedQuery()
+    except PolynyaError:
         return CheckedQuery()
     views = {
         called: partial(table.view, called)
@@ -297,10 +301,13 @@ def found_inputs(
             columns = {column: str(kind) for column, kind in types.items()}
             table = dataset.table
             text = registered_text(columns, table.keys, table.source)
-            found[name] = FoundInput(
-                DerivedInput(name, columns, table.keys), lambda _, text=text: text
-            )
+            made = DerivedInput(name, columns, table.keys)
+            found[name] = FoundInput(made, partial(_always, text))
     return found
+
+
+def _always(text: str, _: str) -> str:
+    return text
 
 
 def _found(entry: ProjectTable, name: str) -> FoundInput | None:
