@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -55,6 +56,7 @@ class CheckedQuery:
         errors: what is wrong with its text, its tables and its names.
         views: what makes the text of the view of each input, by its name in the query.
         reads_planned: whether it reads a table that will have other columns.
+        reads_open: whether it reads one whose columns are not known, since its query is wrong.
     """
 
     over: QueryOverInputs | None = None
@@ -62,6 +64,7 @@ class CheckedQuery:
     errors: tuple[ConfigError, ...] = ()
     views: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     reads_planned: bool = False
+    reads_open: bool = False
 
 
 def checked_query(
@@ -76,16 +79,37 @@ def checked_query(
     """
     if errors := list(table_errors(project, task, name)):
         return CheckedQuery(errors=tuple(errors))
-    query = task.query_of(name)
-    if not has_tables(project.target):
-        return CheckedQuery()
     try:
-        read = tables_read(query.flow) if query.flow else parsed_query(query.text, name).names
-        only = None if read is None else frozenset((*read, *referenced(query.expect)))
-        found = found_inputs(project, task.reads, task.registered, with_history=True, only=only)
+        opened = _opened(project, task, name, planned) if has_tables(project.target) else None
+        return CheckedQuery() if opened is None else _checked(project, task, name, opened)
+    except ConfigError as error:
+        return CheckedQuery(errors=tuple(_each(error)))
     except PolynyaError:
         # The step says what is wrong.
         return CheckedQuery()
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenedInputs:
+    """The tables that a query reads, by its names for them.
+
+    `coming` are the same with the columns that files name and that they do not have yet.
+    """
+
+    tables: Mapping[str, DerivedInput]
+    coming: Mapping[str, DerivedInput]
+    views: Mapping[str, Callable[[], str]]
+    are_planned: bool
+
+
+def _opened(
+    project: LoadedProject, task: DerivedTask, name: str, planned: Mapping[str, DerivedInput]
+) -> _OpenedInputs | None:
+    """The tables that a query reads; None while one of them has no columns."""
+    query = task.query_of(name)
+    read = tables_read(query.flow) if query.flow else parsed_query(query.text, name).names
+    only = None if read is None else frozenset((*read, *referenced(query.expect)))
+    found = found_inputs(project, task.reads, task.registered, with_history=True, only=only)
     tables = [one for one, table in found.items() if table is None or not table.is_history]
     named = tables if read is None else list(read)
     inputs: dict[str, DerivedInput] = {}
@@ -99,31 +123,37 @@ def checked_query(
         if columns is not None:
             inputs[called], coming[called] = columns, _with_coming(columns, table)
         elif called.lower() not in views_read(task):
-            return CheckedQuery()
-    try:
-        parsed, result = _followed(project, task, name, inputs)
-    except ConfigError as error:
-        try:
-            _followed(project, task, name, coming)
-        except ConfigError:
-            return CheckedQuery(errors=tuple(_each(error)))
-        # The next run brings what the files of an input have and its table does not yet.
-        return CheckedQuery()
-    except PolynyaError:
-        return CheckedQuery()
+            return None
     views = {
         called: partial(table.view, called)
         for called in (*named, *referenced(query.expect))
         if (full := _called(found, called)) is not None and (table := found[full]) is not None
     }
+    are_planned = any(_called(planned, called) is not None for called in inputs)
+    return _OpenedInputs(inputs, coming, views, are_planned)
+
+
+def _checked(
+    project: LoadedProject, task: DerivedTask, name: str, opened: _OpenedInputs
+) -> CheckedQuery:
+    """Follow the names of a query over its tables. Raises ConfigError for wrong ones."""
+    reads_open = any(table.is_open for table in opened.tables.values())
+    if reads_open and task.query_of(name).flow:
+        # A flow needs all columns of its tables.
+        return CheckedQuery(reads_open=True)
+    try:
+        parsed, result = _followed(project, task, name, opened.tables)
+    except ConfigError as error:
+        with suppress(ConfigError):
+            _followed(project, task, name, opened.coming)
+            # The next run brings what the files of an input have and its table does not yet.
+            return CheckedQuery()
+        raise error from None
     errors = list(key_errors(task, name, result, lambda one, path: project.where(one, *path)))
-    return CheckedQuery(
-        QueryOverInputs(parsed, inputs),
-        result,
-        tuple(errors),
-        views,
-        any(_called(planned, called) is not None for called in inputs),
-    )
+    if reads_open:
+        return CheckedQuery(columns=result, errors=tuple(errors), reads_open=True)
+    over = QueryOverInputs(parsed, opened.tables)
+    return CheckedQuery(over, result, tuple(errors), opened.views, opened.are_planned)
 
 
 def _each(error: ConfigError) -> Sequence[ConfigError]:

@@ -129,7 +129,8 @@ class _Planner:
         entry = ProjectTable(task, dataset, table)
         found = PlannedQuery(task, name, entry.name, entry)
         checked = checked_query(self._project, task, name, self._planned)
-        if checked.errors:
+        if checked.errors or checked.reads_open:
+            self._open(dataset)
             return replace(found, errors=checked.errors)
         found = replace(found, steps=step_plan(task, name, checked.over))
         if checked.over is None:
@@ -142,7 +143,10 @@ class _Planner:
         known = {column: parse_type(kind) for column, kind in stored.items()}
         spark = self._session()
         if isinstance(spark, DependencyError):
-            self._note(dataset, copy, _by_names(checked.columns, known))
+            if checked.columns.is_open:
+                self._open(dataset)
+            else:
+                self._note(dataset, copy, _by_names(checked.columns, known))
             return replace(found, untold=spark)
         # Start-up time: a plan whose queries are unchanged needs no Spark.
         from polynya.engine.tasks.analysed import analysed
@@ -151,6 +155,7 @@ class _Planner:
             result = analysed(spark, entry.name, checked.over.query, checked.over.inputs)
             schema = result_schema(entry.name, result, known, dataset.events.keys)
         except PolynyaError as error:
+            self._open(dataset)
             return replace(found, errors=(error,))
         if schema != known:
             self._note(dataset, copy, schema)
@@ -166,6 +171,12 @@ class _Planner:
         self._planned[relations.current] = _input(relations.current, columns, keys)
         history = f"{relations.schema}.{relations.history_view}"
         self._planned[history] = _input(history, columns_of_history_input(shape), ())
+
+    def _open(self, dataset: ResolvedDataset) -> None:
+        """Let the queries that read a table whose query is wrong have no error by it."""
+        relations = dataset.relations
+        for name in (relations.current, f"{relations.schema}.{relations.history_view}"):
+            self._planned[name] = DerivedInput(name, {}, dataset.events.keys, is_open=True)
 
     def _session(self) -> SparkSession | DependencyError:
         if self._spark is None:
