@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from polynya.derived.flow import compile_flow, tables_read
 from polynya.derived.inputs import QueryInput, dataset_named, declared_inputs, reads_history
 from polynya.derived.names import ANY_COLUMNS, RelationColumns
-from polynya.derived.schema import DerivedInput
+from polynya.derived.schema import DerivedInput, as_flow_input
 from polynya.derived.statement import result_columns
 from polynya.derived.tables import parsed_query
 from polynya.lake.fold.live_views import STABLE_HISTORY_COLUMNS
@@ -94,7 +94,7 @@ class FileColumns:
             if columns.is_open or not isinstance(dataset, ResolvedDataset):
                 return ANY_COLUMNS
             types = dict.fromkeys(columns.names, str(Void()))
-            inputs[name] = DerivedInput(name, types, dataset.events.keys)
+            inputs[name] = as_flow_input(DerivedInput(name, types, dataset.events.keys))
         flow = compile_flow(
             query.flow, inputs, lambda path: self.where(task.name, (*query.path, *path))
         )

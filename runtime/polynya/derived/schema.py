@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from polynya.model.headers import RESERVED_PREFIX
 from polynya.model.names import folded
 from polynya.model.promotion import unify
 from polynya.model.types import (
@@ -42,6 +43,14 @@ class DerivedInput:
     keys: tuple[str, ...] = ()
     is_open: bool = False
     lacks: frozenset[str] = frozenset()
+
+
+def as_flow_input(table: DerivedInput) -> DerivedInput:
+    """A table as flows read it: without the columns that Polynya adds."""
+    columns = {
+        name: kind for name, kind in table.columns.items() if not name.startswith(RESERVED_PREFIX)
+    }
+    return replace(table, columns=columns)
 
 
 @dataclass(frozen=True, slots=True)

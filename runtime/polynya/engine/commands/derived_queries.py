@@ -16,7 +16,7 @@ from polynya.derived.inputs import ANYWHERE, reads_history, view_of_input, views
 from polynya.derived.names import ANY_COLUMNS, RelationColumns
 from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan
 from polynya.derived.query_errors import table_errors
-from polynya.derived.schema import DerivedInput
+from polynya.derived.schema import DerivedInput, as_flow_input
 from polynya.derived.statement import result_columns
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.inventory import ProjectTable, tables_of
@@ -184,7 +184,9 @@ def _followed(
     query = task.query_of(name)
     if query.flow:
         # The SQL of a flow names its tables as it does.
-        tables = {called: replace(table, name=called) for called, table in inputs.items()}
+        tables = {
+            called: replace(as_flow_input(table), name=called) for called, table in inputs.items()
+        }
         flow = compile_flow(
             query.flow, tables, lambda path: project.where(task.name, *query.path, *path)
         )
@@ -248,18 +250,13 @@ def plan_in_words(plan: Plan | None) -> str | None:
 
 
 def derived_inputs(
-    project: LoadedProject,
-    task: DerivedTask,
-    *,
-    with_history: bool = False,
-    only: Collection[str] | None = None,
+    project: LoadedProject, task: DerivedTask, *, only: Collection[str] | None = None
 ) -> dict[str, DerivedInput | None]:
-    """The tables that a transform may read, by `schema.table`, as the catalog has them.
+    """The tables that a flow of a transform may read, by `schema.table`, as the catalog has them.
 
-    `with_history`: also the versions of those that keep history, by the name of the view. `only`:
-    no others than those that a query calls so, so that few tables are opened.
+    `only`: no others than those that it calls so, so that few tables are opened.
     """
-    return inputs_of(project, task.reads, task.registered, with_history=with_history, only=only)
+    return inputs_of(project, task.reads, task.registered, only=only)
 
 
 def inputs_of(
@@ -267,12 +264,13 @@ def inputs_of(
     reads: Iterable[StorageTask],
     registered: Iterable[RegisteredTask],
     *,
-    with_history: bool = False,
     only: Collection[str] | None = None,
 ) -> dict[str, DerivedInput | None]:
-    """The tables of some tasks as queries read them, as `derived_inputs`."""
-    found = found_inputs(project, reads, registered, with_history=with_history, only=only)
-    return {name: None if one is None else one.columns for name, one in found.items()}
+    """The tables of some tasks as flows read them, as `derived_inputs`."""
+    found = found_inputs(project, reads, registered, only=only)
+    return {
+        name: None if one is None else as_flow_input(one.columns) for name, one in found.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +296,11 @@ def found_inputs(
     with_history: bool = False,
     only: Collection[str] | None = None,
 ) -> dict[str, FoundInput | None]:
-    """The tables of some tasks as queries read them, as `inputs_of`."""
+    """The tables of some tasks as queries read them, by `schema.table`.
+
+    `with_history`: also the versions of those that keep history, by the name of the view. `only`:
+    no others than those that a query calls so.
+    """
     names = None if only is None else {name.casefold() for name in only}
 
     def is_named(dataset: ResolvedDataset) -> bool:

@@ -30,7 +30,7 @@ from polynya.derived.inputs import (
     view_of_input,
 )
 from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan, TotalsPlan
-from polynya.derived.schema import DerivedInput
+from polynya.derived.schema import DerivedInput, as_flow_input
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
@@ -419,7 +419,8 @@ class DerivedUnit:
         """
         if not self._query.flow:
             return parsed_query(self._query.text, self._name)
-        flow = compile_flow(self._query.flow, self._derived_inputs(), self._place)
+        tables = {name: as_flow_input(one) for name, one in self._derived_inputs().items()}
+        flow = compile_flow(self._query.flow, tables, self._place)
         return parsed_query(flow.sql, self._name)
 
     def _derived_inputs(self) -> dict[str, DerivedInput]:
