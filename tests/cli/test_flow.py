@@ -17,7 +17,7 @@ from polynya.engine.commands import derived_queries
 from polynya.engine.commands.derived_queries import compiled
 from polynya.lake.table.state import CopyState, SourceColumns
 from polynya.model import headers as h
-from polynya.model.errors import DependencyError, PolynyaError
+from polynya.model.errors import PolynyaError
 from polynya.model.loader import load_project
 from tests.lake.warehouse.tables import catalog_in
 from tests.projects import PROJECT, USERS
@@ -42,14 +42,7 @@ USERS_TABLE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def without_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No plan of these tests waits for a JVM."""
-
-    def start(*_: object) -> None:
-        raise DependencyError("POLYNYA-ENV-001", "Java was not found")
-
-    monkeypatch.setattr("polynya.engine.session.start_spark", start)
+pytestmark = pytest.mark.usefixtures("without_java")
 
 
 @pytest.fixture
