@@ -10,6 +10,7 @@ import pytest
 from polynya.capture.source import Access, ConnectionFinding, Lag, SourceColumn, SourceTable
 from polynya.cli.main import main
 from polynya.engine.commands import captures
+from polynya.model.error_catalogue.machine import NO_SUITABLE_JAVA
 from tests.projects import USERS, write_project
 
 CAPTURE = """\
@@ -107,3 +108,13 @@ def said(project, capsys):
         return out + err
 
     return call
+
+
+@pytest.fixture
+def without_java(monkeypatch):
+    """Plans that wait for no JVM: they do not compare the types of queries."""
+
+    def start(*_):
+        raise NO_SUITABLE_JAVA("Java was not found")
+
+    monkeypatch.setattr("polynya.engine.session.start_spark", start)

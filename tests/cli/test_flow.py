@@ -42,6 +42,9 @@ USERS_TABLE = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("without_java")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A project with a transform."""
@@ -153,11 +156,69 @@ def test_plan_says_by_which_columns_steps_are_restricted(
     assert "sales.people: how a step is restricted is known when" in capsys.readouterr().out
 
     give_columns_to_users(folder)
-    main(["plan", "-p", str(folder)])
+    assert main(["plan", "-p", str(folder)]) == 3
 
-    shown = capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "types are not compared, since Java was not found: sales.people, sales" in said.err
+    shown = said.out
     assert "sales.people: a step computes the rows that changes concern, by userId\n" in shown
     assert "sales.cities: a step computes the rows that changes concern, by city\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "code", "where", "says"),
+    [
+        ("WHERE city", "WHERE cty", "006", "13:5", "did you mean `city`?"),
+        ("FROM users", "FROM users u, users v", "007", "13:5", "`u.city`, `v.city`"),
+        ("keys: [city]", "keys: [cty]", "074", "12:5", "did you mean `city`?"),
+        ("select: [userId, city]", "select: [userId, cty]", "0", "10:26", "cty"),
+    ],
+)
+def test_plan_finds_wrong_names_with_the_columns_of_the_catalog(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    right: str,
+    wrong: str,
+    code: str,
+    where: str,
+    says: str,
+) -> None:
+    give_columns_to_users(folder)
+    (folder / "tasks" / "sales.yml").write_text(SALES.replace(right, wrong))
+
+    # The files do not tell all columns of landed records; a query tells those of its result.
+    assert main(["validate", "-p", str(folder)]) == (2 if code == "074" else 0)
+    capsys.readouterr()
+    assert main(["plan", "-p", str(folder), "--json"]) == 1
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (error,) = (line for line in lines if line["type"] == "error")
+    assert error["code"].startswith(f"POLYNYA-TRF-{code}")
+    assert error["where"].startswith(f"tasks/sales.yml:{where}")
+    assert says in f"{error['message']} {error['fix']}"
+    # The other query is planned as if this one were not there.
+    (step,) = (line for line in lines if line["type"] == "plan.step")
+    assert step["restricted_by"]
+
+
+def test_a_plan_knows_what_the_same_edit_brings(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_columns_to_users(folder)
+    chain = SALES.replace("name: sales", "name: chain").replace("[users]", "[sales]")
+    chain = chain.replace("DISTINCT city FROM users", "DISTINCT town AS city FROM cities")
+    chain = chain.replace("input: users", "input: people")
+    edited = SALES.replace("DISTINCT city", "DISTINCT city, upper(city) AS town")
+    (folder / "tasks" / "chain.yml").write_text(chain.replace("WHERE city", "WHERE town"))
+
+    (folder / "tasks" / "sales.yml").write_text(edited)
+    assert main(["plan", "-p", str(folder)]) == 3
+    capsys.readouterr()
+
+    # A query over a wrong one has no error by it.
+    (folder / "tasks" / "sales.yml").write_text(edited.replace("upper(city)", "upper(cty)"))
+    assert main(["plan", "-p", str(folder)]) == 1
+    assert capsys.readouterr().err.count("error[") == 1
 
 
 def test_plan_knows_the_columns_of_all_versions(

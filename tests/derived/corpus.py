@@ -54,21 +54,30 @@ class Query:
     lineage: QueryLineage
 
 
-def queries(extensions: str) -> Iterator[Query]:
-    """All queries of both; `extensions` is the folder of DuckDB's extensions."""
+def texts(extensions: str) -> Iterator[tuple[str, int, str, dict[str, DerivedInput]]]:
+    """Benchmark, number and text of all queries, with the tables that they read.
+
+    `extensions` is the folder of DuckDB's extensions.
+    """
     for extension, (benchmark, generator) in BENCHMARKS.items():
         with duckdb.connect(config={"extension_directory": extensions}) as connection:
             connection.execute(f"LOAD {extension}")
             connection.execute(f"CALL {generator}(sf = 0)")
-            texts = connection.execute(f"FROM {extension}_queries()").fetchall()
+            found = connection.execute(f"FROM {extension}_queries()").fetchall()
             columns = connection.execute(
                 "SELECT table_name, column_name, data_type FROM information_schema.columns "
                 "ORDER BY table_name, ordinal_position"
             ).fetchall()
         inputs = dict(_inputs(extension, columns))
-        for number, text, *_ in texts:
-            statement = parse(view_of(text), inputs, f"{extension}-{number}.sql")
-            yield Query(benchmark, number, analyse(statement), lineage_of(statement))
+        for number, text, *_ in found:
+            yield benchmark, number, text, inputs
+
+
+def queries(extensions: str) -> Iterator[Query]:
+    """What the analysis says of all queries."""
+    for benchmark, number, text, inputs in texts(extensions):
+        statement = parse(view_of(text), inputs, f"{benchmark}-{number}.sql")
+        yield Query(benchmark, number, analyse(statement), lineage_of(statement))
 
 
 def _inputs(task: str, columns: list[tuple[str, str, str]]) -> Iterator[tuple[str, DerivedInput]]:

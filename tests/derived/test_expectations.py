@@ -17,7 +17,7 @@ from polynya.derived.expectations import (
     judging_query,
     sample_query,
 )
-from polynya.derived.inputs import query_errors
+from polynya.derived.query_errors import query_errors
 from polynya.model.config.expectations import ResultExpectation
 from polynya.model.errors import ConfigErrors, PolynyaError
 from polynya.model.loader import load_project

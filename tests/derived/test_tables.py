@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.derived.inputs import query_errors
+from polynya.derived.query_errors import query_errors
 from polynya.derived.tables import parsed_query
 from polynya.model.errors import OperationError
 from polynya.model.loader import load_project

@@ -9,6 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from polynya.derived.query_errors import query_errors
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import PolynyaError
 from polynya.model.formats import rules_of
@@ -41,7 +42,8 @@ def wrong(blocks: list[Block], folder: Path) -> list[str]:
                 _write(project, "polynya.yml", PROJECT)
             _write(project, name, text)
             target = Path(name).stem if name.startswith("bindings/") else None
-            _, errors = load_tests(load_project(project, target, environment=_VARIABLES))
+            loaded = load_project(project, target, environment=_VARIABLES)
+            errors = [*load_tests(loaded)[1], *query_errors(loaded)]
             found += [f"line {block.line}: {error}" for error in errors]
         except PolynyaError as error:
             found.append(f"line {block.line}: {error}")

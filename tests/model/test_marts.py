@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.derived.inputs import query_errors
+from polynya.derived.query_errors import query_errors
 from polynya.model.config.derived import DerivedTask
 from polynya.model.errors import ConfigErrors
 from polynya.model.loader import LoadedProject, load_project

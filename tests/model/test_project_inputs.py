@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from polynya.derived.inputs import query_errors
+from polynya.derived.query_errors import query_errors
 from polynya.engine.ledger import ledger_dataset
 from polynya.model.config.derived import DerivedTask, ForeignTask
 from polynya.model.errors import ConfigErrors

@@ -13,7 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from polynya.cli.doctor import registered_checks
 from polynya.derived.plans import OF_REGISTERED, IncrementalPlan
 from polynya.engine.answers import Answers, QueryEngine, answer_embedded, view_columns
-from polynya.engine.commands.derived_queries import step_plan
+from polynya.engine.commands.derived_queries import checked_query, step_plan
 from polynya.lake.spark.catalog import CATALOG
 from polynya.lake.warehouse.catalogs import catalog_file
 from polynya.model.config.derived import DerivedTask
@@ -116,11 +116,13 @@ def test_doctor_says_what_it_finds_of_each_table(project: LoadedProject) -> None
 def test_plan_tells_how_a_step_over_registered_tables_is_restricted(project: LoadedProject) -> None:
     (task,) = project.tasks
     assert isinstance(task, DerivedTask)
-    assert step_plan(project, task, "whole") is OF_REGISTERED
-    keyed = step_plan(project, task, "keyed")
+    assert step_plan(task, "whole", checked_query(project, task, "whole").over) is OF_REGISTERED
+    keyed = step_plan(task, "keyed", checked_query(project, task, "keyed").over)
     assert isinstance(keyed, IncrementalPlan)
     assert keyed.columns == ("id",)
 
     shutil.rmtree(project.directory / "rates")
-    assert step_plan(project, task, "whole") is None
-    assert isinstance(step_plan(project, task, "keyed"), IncrementalPlan)
+    assert step_plan(task, "whole", checked_query(project, task, "whole").over) is None
+    assert isinstance(
+        step_plan(task, "keyed", checked_query(project, task, "keyed").over), IncrementalPlan
+    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.tree import Tree
@@ -18,7 +20,6 @@ from polynya.cli.visible import visible
 from polynya.engine.commands.validate import project_errors
 from polynya.model.automations import load_automations
 from polynya.model.config.derived import DerivedTask
-from polynya.model.config.task import resolved
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
 from polynya.model.error_catalogue.derived import QUERY_NOT_INCREMENTAL
 from polynya.model.error_catalogue.server_plans import PROJECT_CHANGED_SINCE_PLAN
@@ -29,6 +30,8 @@ from polynya.store.configuration import FolderSource, plan_fingerprint
 if TYPE_CHECKING:
     from polynya.engine.commands.plan import DatasetPlan
     from polynya.engine.commands.plan_project import ProjectPlan
+    from polynya.engine.commands.planned_queries import PlannedQuery
+    from polynya.lake.spark.api import SparkSession
 
 
 def validate(*, origins: bool = False, reach: bool = False, context: Context) -> int:
@@ -118,11 +121,16 @@ def plan(*, context: Context) -> int:
     Each change is shown with its consequence, and with the command that executes it: `polynya
     migrate` if it needs no landed records, otherwise the next `polynya run`. Reads only the
     catalog, and the pushed configuration if `polynya.yml` names a `cluster`, to show tasks that
-    move. Needs no Java, writes nothing. Exit code 3 when something changes, 0 when nothing does.
+    move. Writes nothing. Exit code 3 when something changes, 0 when nothing does.
+
+    A query of a transform that names an unknown or ambiguous column is an error. Where a query is
+    new or edited, or a column of its inputs changed, Spark starts once, which takes some seconds
+    and needs Java: its analyser tells the columns and types of the result without reading a row,
+    and a type that a step would refuse is an error. Without Java, types are not compared.
 
     Each table of a transform follows with the columns by which a step restricts its query to what
-    changed, or the reason why each step computes the whole query. Exit code 1 if such a query is
-    `strict`.
+    changed, or the reason why each step computes the whole query. A query that is `strict` and has
+    to be computed as a whole is an error. Exit code 1 with any error.
 
     Instances of templates are named, each with its file and that of its template.
 
@@ -138,9 +146,15 @@ def plan(*, context: Context) -> int:
     # Before the files are read: what changes them meanwhile makes the plan another one's.
     fingerprint = plan_fingerprint(FolderSource(context.options.project).read().files)
     project, project_plan = make_plan(context)
+    queries = _queries(context, project)
+    if queries:
+        # Start-up time: Spark's interface.
+        from polynya.engine.commands.planned_queries import with_queries
+
+        project_plan = with_queries(project_plan, queries)
     show_plan(context, project, project_plan, fingerprint)
     _show_instances(context, project)
-    refused = _show_steps(context, project)
+    refused = _show_steps(context, queries)
     _show_impacts(context, project)
     _show_mirrors(context, project)
     if refused:
@@ -235,39 +249,67 @@ def _show_instances(context: CommandContext, project: LoadedProject) -> None:
         context.output.result("plan.instance", data, visible(text))
 
 
-def _show_steps(context: CommandContext, project: LoadedProject) -> bool:
-    """Say how steps of transforms are restricted to what changed; whether one is refused."""
-    refused = False
-    for task in project.tasks:
-        if not isinstance(task, DerivedTask):
-            continue
-        # Start-up time: sqlglot.
-        from polynya.derived.plans import FullPlan, TotalsPlan
-        from polynya.engine.commands.derived_queries import step_plan
+def _queries(context: CommandContext, project: LoadedProject) -> list[PlannedQuery]:
+    """The queries of transforms. Spark starts if one may give other columns or types."""
+    if not any(isinstance(task, DerivedTask) for task in project.tasks):
+        return []
+    # Start-up time: PyIceberg and sqlglot.
+    from polynya.engine.commands.planned_queries import planned_queries
+    from polynya.engine.session import start_spark, throwaway
+    from polynya.lake.spark.catalog import has_tables, python_catalog
 
-        for dataset in task.datasets:
-            name = resolved(task, dataset).relations.current
-            plan = step_plan(project, task, dataset.name)
-            columns = [] if plan is None or isinstance(plan, FullPlan) else list(plan.columns)
-            why = plan.reason if isinstance(plan, FullPlan) else None
-            text = f"{name}: a step computes the rows that changes concern, by {', '.join(columns)}"
-            if isinstance(plan, TotalsPlan):
-                text = f"{name}: a step adds what changed to its totals, by {', '.join(columns)}"
-            if plan is None:
-                text = f"{name}: how a step is restricted is known when its inputs have columns"
-            elif why is not None:
-                text = f"{name}: each step computes the whole query: {why}"
-            data = {"dataset": name, "task": task.name, "restricted_by": columns, "whole": why}
-            context.output.result("plan.step", data, visible(text))
-            if why is not None and task.query_of(dataset.name).incremental == "strict":
-                context.output.error(QUERY_NOT_INCREMENTAL(where=name, reason=why))
-                refused = True
-        for view in task.query_views:
-            name = task.view_of(view)
-            text = f"{name}: a view, whose query runs whenever it is read"
-            data = {"dataset": name, "task": task.name, "restricted_by": [], "whole": None}
-            context.output.result("plan.step", data, visible(text))
+    catalog = python_catalog(project.target) if has_tables(project.target) else None
+    with tempfile.TemporaryDirectory(prefix="polynya-plan-", ignore_cleanup_errors=True) as folder:
+
+        def start() -> SparkSession:
+            # It reads no table, so it gets a catalog of its own, without any.
+            with context.starting(project):
+                return start_spark(throwaway(project, Path(folder)))
+
+        queries = planned_queries(project, catalog, start)
+    untold = [query for query in queries if query.untold is not None]
+    if untold and untold[0].untold is not None:
+        names = ", ".join(query.called for query in untold)
+        why = untold[0].untold.message
+        context.output.warning(f"types are not compared, since {why}: {names}")
+    return queries
+
+
+def _show_steps(context: CommandContext, queries: list[PlannedQuery]) -> bool:
+    """Say what is wrong with queries, and how steps are restricted; whether one is refused."""
+    refused = False
+    for query in queries:
+        for error in query.errors:
+            context.output.error(error)
+            refused = True
+        if not query.errors:
+            refused = _show_step(context, query) or refused
     return refused
+
+
+def _show_step(context: CommandContext, query: PlannedQuery) -> bool:
+    """Say how the steps of a query are restricted to what changed; whether that is refused."""
+    # Start-up time: sqlglot.
+    from polynya.derived.plans import FullPlan, TotalsPlan
+
+    plan, name = query.steps, query.called
+    columns = [] if plan is None or isinstance(plan, FullPlan) else list(plan.columns)
+    why = plan.reason if isinstance(plan, FullPlan) else None
+    text = f"{name}: a step computes the rows that changes concern, by {', '.join(columns)}"
+    if isinstance(plan, TotalsPlan):
+        text = f"{name}: a step adds what changed to its totals, by {', '.join(columns)}"
+    if query.entry is None:
+        text = f"{name}: a view, whose query runs whenever it is read"
+    elif plan is None:
+        text = f"{name}: how a step is restricted is known when its inputs have columns"
+    elif why is not None:
+        text = f"{name}: each step computes the whole query: {why}"
+    data = {"dataset": name, "task": query.task.name, "restricted_by": columns, "whole": why}
+    context.output.result("plan.step", data, visible(text))
+    if why is None or query.task.query_of(query.name).incremental != "strict":
+        return False
+    context.output.error(QUERY_NOT_INCREMENTAL(where=name, reason=why))
+    return True
 
 
 def _show_impacts(context: CommandContext, project: LoadedProject) -> None:

@@ -24,7 +24,7 @@ from polynya.derived.lineage import (
     origin_of,
     union,
 )
-from polynya.derived.schema import DerivedInput
+from polynya.derived.schema import DerivedInput, as_flow_input
 from polynya.derived.statement import parse as parse_statement
 from polynya.derived.tables import parsed_query
 from polynya.lake.fold.live_views import HEADER_TYPES, STABLE_HISTORY_COLUMNS
@@ -503,15 +503,7 @@ def _of_query(
     tables = {one.name: DerivedInput(one.name, one.types) for one in inputs.values() if one.columns}
     histories: dict[str, GraphDataset] = {}
     if query.flow:
-        # A flow does not see the columns that Polynya adds.
-        seen = {
-            one.name: replace(one, columns={
-                column: kind
-                for column, kind in one.columns.items()
-                if not column.startswith(RESERVED_PREFIX)
-            })
-            for one in tables.values()
-        }  # fmt: skip
+        seen = {one.name: as_flow_input(one) for one in tables.values()}
         statement = parse_statement(compile_flow(query.flow, seen, where).sql, seen, name)
     else:
         histories = {

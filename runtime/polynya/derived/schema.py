@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from polynya.model.headers import RESERVED_PREFIX
 from polynya.model.names import folded
 from polynya.model.promotion import unify
 from polynya.model.types import (
@@ -33,11 +34,23 @@ class DerivedInput:
         name: as queries call it: `schema.table`, or `table`.
         columns: names and types in Spark's spelling, in order.
         keys: the columns that tell its rows apart; none where rows may be equal.
+        is_open: it may have other columns, too: only files are known.
+        lacks: names in small letters that it surely has no column of, where it is open.
     """
 
     name: str
     columns: Mapping[str, str]
     keys: tuple[str, ...] = ()
+    is_open: bool = False
+    lacks: frozenset[str] = frozenset()
+
+
+def as_flow_input(table: DerivedInput) -> DerivedInput:
+    """A table as flows read it: without the columns that Polynya adds."""
+    columns = {
+        name: kind for name, kind in table.columns.items() if not name.startswith(RESERVED_PREFIX)
+    }
+    return replace(table, columns=columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ decided here, by Spark's rules. Types are not: Spark knows them when the stateme
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -20,11 +20,12 @@ from sqlglot.schema import MappingSchema
 from sqlglot.tokenizer_core import Token, TokenType
 
 from polynya.derived.functions import AGGREGATES, STATEMENT_FUNCTIONS
-from polynya.derived.names import StatementNames, StatementText
+from polynya.derived.names import ANY_COLUMNS, RelationColumns, StatementNames, StatementText
 from polynya.derived.schema import DerivedInput
 from polynya.derived.trees import is_aggregate, own_nodes, projections, unwrapped
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.transforms import (
+    AMBIGUOUS_NAME,
     CLAUSE_NOT_ALLOWED,
     FUNCTION_NOT_IN_STATEMENTS,
     NOT_GROUPED,
@@ -35,6 +36,7 @@ from polynya.model.error_catalogue.transforms import (
     TABLE_NOT_ALLOWED,
     UNKNOWN_COLUMN,
 )
+from polynya.model.errors import ConfigError
 from polynya.model.names import shown
 from polynya.query.translate import MAX_LENGTH, MAX_TOKENS
 from polynya.transform.parsing import PlainParser, with_spark_strings
@@ -137,13 +139,34 @@ def parse(text: str, inputs: Mapping[str, DerivedInput], path: str) -> DerivedSt
         ) from None
 
 
+def result_columns(text: str, inputs: Mapping[str, DerivedInput], path: str) -> RelationColumns:
+    """The columns of the result of any query, as far as names tell; arguments as for `parse`.
+
+    What an analysis refuses is no error here: the columns are open then, and so are those of a
+    table that `inputs` lacks.
+
+    Raises:
+        ConfigError: POLYNYA-TRF-006 or 007, with file, line and column, for a column that no table
+            has, or several have.
+    """
+    source = StatementText(text, path)
+    try:
+        return StatementNames(source, inputs, names_only=True).resolve(_tree(source))
+    except RecursionError:
+        return ANY_COLUMNS
+    except ConfigError as error:
+        if error.code in {UNKNOWN_COLUMN.code, AMBIGUOUS_NAME.code}:
+            raise
+        return ANY_COLUMNS
+
+
 def _parse(source: StatementText, inputs: Mapping[str, DerivedInput]) -> DerivedStatement:
     tree = _tree(source)
     _check_nodes(tree, source)
     _mark_aggregates(tree)
     _check_named(tree, source)
     names = StatementNames(source, inputs)
-    outputs = names.resolve(tree)
+    outputs = names.resolve(tree).names
     schema = MappingSchema(
         {
             table: {column.lower(): kind for column, kind in inputs[name].columns.items()}
@@ -296,7 +319,7 @@ def _orders(column: exp.Column) -> bool:
     }
 
 
-def _outputs(tree: exp.Query, written: list[str | None], source: StatementText) -> tuple[str, ...]:
+def _outputs(tree: exp.Query, written: Sequence[str], source: StatementText) -> tuple[str, ...]:
     """Give the columns of the result the names that the user wrote."""
     items = projections(tree)
     names = written if len(written) == len(items) else [item.alias_or_name for item in items]

@@ -2,7 +2,7 @@
 
 Facts read the dimensions, so each of their keys is one of the snapshot of the dimension that they
 were derived from. What a person could not see from the file alone, such as columns of tables, is
-checked by Spark when the tables are derived.
+checked when the tables have some, by `polynya plan`.
 """
 
 from __future__ import annotations

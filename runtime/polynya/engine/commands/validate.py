@@ -41,7 +41,7 @@ def _query_errors(project: LoadedProject) -> list[ConfigError]:
     if not any(isinstance(task, DerivedTask) for task in project.tasks):
         return []
     # As above.
-    from polynya.derived.inputs import query_errors
+    from polynya.derived.query_errors import query_errors
 
     return query_errors(project)
 

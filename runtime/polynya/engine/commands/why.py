@@ -20,8 +20,8 @@ from polynya.derived.statement import parse
 from polynya.derived.trace import ROW_NUMBER, Rows, TracedInput, trace
 from polynya.engine.commands.derived_queries import (
     QueryOverInputs,
+    checked_query,
     plan_in_words,
-    query_over_inputs,
     step_plan,
 )
 from polynya.engine.commands.lineage import columns_made_of
@@ -230,8 +230,8 @@ class WhyFollower:
 
     def _facts(self, task: DerivedTask, name: str, called: str) -> _QueryFacts:
         """What is the same for each row of a transform's table."""
-        over = query_over_inputs(self.project, task, name)
-        plan = step_plan(self.project, task, name, over)
+        over = checked_query(self.project, task, name).over
+        plan = step_plan(task, name, over)
         names = [called, *(one.name for one in over.inputs.values())] if over is not None else []
         graph = columns_made_of(self.project, self.catalog, task, names)
         made = graph.datasets.get(called)

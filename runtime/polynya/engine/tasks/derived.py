@@ -10,9 +10,8 @@ not change the rows of a live view, so they do not trigger a step.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,9 +22,15 @@ import pyarrow as pa
 from polynya.derived.affected import plan_of
 from polynya.derived.expectations import referenced
 from polynya.derived.flow import compile_flow, tables_read
-from polynya.derived.inputs import QueryInput, dataset_named, reads_history
+from polynya.derived.inputs import (
+    ANYWHERE,
+    QueryInput,
+    dataset_named,
+    reads_history,
+    view_of_input,
+)
 from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan, TotalsPlan
-from polynya.derived.schema import DerivedInput
+from polynya.derived.schema import DerivedInput, as_flow_input
 from polynya.derived.tables import ParsedQuery, parsed_query
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
@@ -45,18 +50,14 @@ from polynya.engine.tasks.expectations import ResultJudge
 from polynya.engine.tasks.few_inputs import FewInputRows
 from polynya.engine.tasks.registered_inputs import RegisteredInputs
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
+from polynya.lake.copy.derived_result import result_digest
 from polynya.lake.copy.recompute import confirm, recompute, stored_rows
 from polynya.lake.errors import machine_error
-from polynya.lake.fold.live_views import (
-    columns_of,
-    columns_of_history_input,
-    definitions,
-    history_input,
-)
+from polynya.lake.fold.live_views import columns_of, columns_of_history_input
 from polynya.lake.read.changed_keys import changed_keys, snapshots_between
 from polynya.lake.read.plans import why_refused
 from polynya.lake.read.registered import task_error
-from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException
+from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
 from polynya.lake.spark.session import internal_path
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Derivation, DerivationCosts
@@ -71,7 +72,6 @@ from polynya.model.error_catalogue.derived import (
     QUERY_REFUSED,
 )
 from polynya.model.errors import PolynyaError
-from polynya.model.names import quote
 from polynya.model.types import DataType
 from polynya.observe.engine import DerivedTableWaits, ExpectationFailed, RowsDerived
 
@@ -109,6 +109,34 @@ def _columns(name: str, table: DatasetTable) -> Mapping[str, DataType]:
     if reads_history(name, dataset):
         return columns_of_history_input(table.shape())
     return columns_of(dataset, table.shape(), dataset.relations.view) or {}
+
+
+def answer_of(spark: SparkSession, name: str, text: str, views: Sequence[str]) -> DataFrame:
+    """What a query of the table `name` over some views returns.
+
+    Raises OperationError for one that does not only read these.
+    """
+    refused = why_refused(spark, text, views)
+    if refused is not None:
+        raise QUERY_REFUSED(
+            where=name,
+            reason=refused,
+            fix="a query only computes from the tables of its transform",
+        )
+    return spark.sql(text)
+
+
+def refused_by_spark(name: str, error: PySparkException | Py4JError) -> PolynyaError:
+    """What Spark has against the query of a table, or what the machine did."""
+    fault = task_error(error) or machine_error(error)
+    if fault is not None:
+        return fault
+    reason = str(error).strip().splitlines()[0][:500]
+    return QUERY_REFUSED(
+        where=name,
+        reason=reason,
+        fix="correct the query; `polynya query` answers the same SQL",
+    )
 
 
 class DerivedUnit:
@@ -214,7 +242,7 @@ class DerivedUnit:
                         divide=judge.divide if judge.puts_rows_aside else None,
                     )
         except (PySparkException, Py4JError) as error:
-            raise self._refused(error) from error
+            raise refused_by_spark(self._name, error) from error
         how = step.how
         if step.affected is not None and step.affected.columns:
             by_spark = step.by_spark or done.by_spark
@@ -391,7 +419,8 @@ class DerivedUnit:
         """
         if not self._query.flow:
             return parsed_query(self._query.text, self._name)
-        flow = compile_flow(self._query.flow, self._derived_inputs(), self._place)
+        tables = {name: as_flow_input(one) for name, one in self._derived_inputs().items()}
+        flow = compile_flow(self._query.flow, tables, self._place)
         return parsed_query(flow.sql, self._name)
 
     def _derived_inputs(self) -> dict[str, DerivedInput]:
@@ -504,12 +533,9 @@ class DerivedUnit:
         """The view of each input, by its name in the query, over its snapshot."""
         texts = {}
         for name, table in self._inputs.items():
-            relations = table.dataset.relations
-            place = "input" if snapshots is None else table.table.at(snapshots[relations.internal])
-            if reads_history(name, table.dataset):
-                texts[name] = history_input(table.dataset, table.shape(), place)
-            else:
-                texts[name] = definitions(table.dataset, table.shape(), place)[relations.view]
+            internal = table.dataset.relations.internal
+            place = ANYWHERE if snapshots is None else table.table.at(snapshots[internal])
+            texts[name] = view_of_input(name, table.dataset, table.shape(), place)
         return texts
 
     def _digest(self) -> str:
@@ -517,36 +543,10 @@ class DerivedUnit:
 
         What it has to satisfy counts too.
         """
-        keys = ", ".join(map(quote, self._dataset.events.keys))
         texts = self._views() | self._registered.texts()
-        views = (f"{name}: {view}" for name, view in sorted(texts.items()))
-        # An expectation that is new or edited is judged by the next step, over all rows.
-        expected = [one.model_dump_json(exclude_unset=True) for one in self._query.expect]
-        parts = [self._parsed().text, keys, *views, *expected]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        keys = self._dataset.events.keys
+        return result_digest(self._parsed().text, keys, texts, self._query.expect)
 
     def _result(self, views: TemporaryViews, text: str) -> DataFrame:
-        """What a query over some views returns.
-
-        Raises OperationError for one that does not only read these.
-        """
-        refused = why_refused(self._context.spark, text, views.plain_names)
-        if refused is not None:
-            raise QUERY_REFUSED(
-                where=self._name,
-                reason=refused,
-                fix="a query only computes from the tables of its transform",
-            )
-        return self._context.spark.sql(text)
-
-    def _refused(self, error: PySparkException | Py4JError) -> PolynyaError:
-        """What Spark has against the query, or what the machine did."""
-        fault = task_error(error) or machine_error(error)
-        if fault is not None:
-            return fault
-        reason = str(error).strip().splitlines()[0][:500]
-        return QUERY_REFUSED(
-            where=self._name,
-            reason=reason,
-            fix="correct the query; `polynya query` answers the same SQL",
-        )
+        """What a query over some views returns. Raises OperationError as `answer_of`."""
+        return answer_of(self._context.spark, self._name, text, views.plain_names)

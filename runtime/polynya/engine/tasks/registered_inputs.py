@@ -14,6 +14,7 @@ import pyarrow as pa
 from polynya.derived.schema import DerivedInput
 from polynya.engine.context import EngineContext
 from polynya.formats.values.arrow_types import arrow_type
+from polynya.lake.copy.derived_result import registered_text
 from polynya.lake.read.registered import RegisteredReader, reader_of, refuse_wrong_keys
 from polynya.lake.spark.api import DataFrame
 from polynya.model.config.registered import RegisteredDataset
@@ -116,7 +117,7 @@ class RegisteredInputs:
     def texts(self) -> dict[str, str]:
         """What the result depends on besides their rows."""
         return {
-            name: f"{one.columns} {one.keys} {self._readers[name].dataset.table.source}"
+            name: registered_text(one.columns, one.keys, self._readers[name].dataset.table.source)
             for name, one in self.described().items()
         }
 

@@ -20,6 +20,7 @@ from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import ApplyRun, CopyParts
 from polynya.lake.copy.affected import AffectedKeys
 from polynya.lake.copy.compared_rows import ComparedRows, CountedKeys, FewRows, few_rows
+from polynya.lake.copy.derived_result import result_schema
 from polynya.lake.copy.first_rows import first_rows, forget_columns, holds_nothing, refuse
 from polynya.lake.copy.put_aside import DividedRows, QuarantineChange, quarantine_change
 from polynya.lake.copy.reload import ChangeCriteria, current_rows, differences
@@ -32,16 +33,11 @@ from polynya.lake.table.dataset import DatasetTable, change_columns
 from polynya.lake.table.ownership import enter
 from polynya.lake.table.state import CopyState, Derivation, Reloading
 from polynya.model.config.dataset import DELETING, recorded
-from polynya.model.error_catalogue.derived import (
-    COLUMN_CHANGED_TYPE,
-    RESULT_KEYS_WRONG,
-    RESULT_TYPE_REFUSED,
-)
+from polynya.model.error_catalogue.derived import RESULT_KEYS_WRONG
 from polynya.model.error_catalogue.lake import KEYS_CHANGED
 from polynya.model.errors import OperationError
-from polynya.model.names import literal, quote, shown
-from polynya.model.promotion import is_in_place, widen
-from polynya.model.types import DataType, TypeSyntaxError, Void, parse_type
+from polynya.model.names import literal, quote
+from polynya.model.types import DataType
 
 #: Digits of the number of a step, which orders its events.
 _DIGITS: Final = 20
@@ -99,7 +95,7 @@ def recompute(
     keys = target.dataset.events.keys
     if affected is None and divide is None and holds_nothing(target):
         return _begin(target, result, derivation, now=now, judge=judge)
-    schema = result_schema(target, result)
+    schema = _result_schema(target, result)
     enter(target)
     _refuse_other_keys(target, keys)
     rows = _typed(result, schema)
@@ -163,7 +159,7 @@ def _begin(
     keys, began = target.dataset.events.keys, time.monotonic()
     enter(target)
     forget_columns(target)
-    schema = result_schema(target, result)
+    schema = _result_schema(target, result)
     target.grow(schema)
     shape = target.shape(schema, keys)
     with first_rows(target, shape, _typed(result, schema), _next_step(target, now), now) as first:
@@ -307,39 +303,13 @@ def stored_rows(target: DatasetTable, columns: Sequence[str]) -> str:
     return f"SELECT {names} FROM ({current}) WHERE __live"
 
 
-def result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType]:
-    """Columns of a result in the types of the table.
-
-    Raises OperationError for a type that no table can hold, for one that the column of the table
-    cannot get in place, for two columns of one name, and for keys that the result lacks.
-    """
-    name, known = target.dataset.relations.current, target.known_schema()
-    schema: dict[str, DataType] = {}
-    for column in result.schema.fields:
-        text = column.dataType.simpleString()
-        try:
-            kind = parse_type(text)
-        except TypeSyntaxError:
-            raise RESULT_TYPE_REFUSED(where=name, column=shown(column.name), type=text) from None
-        if isinstance(kind, Void):
-            raise RESULT_TYPE_REFUSED(where=name, column=shown(column.name), type="void")
-        before = known.get(column.name)
-        if before is not None and before != kind:
-            wider = widen(before, kind)
-            if wider is None or not is_in_place(before, wider):
-                raise COLUMN_CHANGED_TYPE(
-                    where=name, column=shown(column.name), now=kind, before=before
-                )
-            kind = wider
-        schema[column.name] = kind
-    folded = [column.name.lower() for column in result.schema.fields]
-    if twice := sorted({one for one in folded if folded.count(one) > 1}):
-        problem = f"the query has more than one column called {shown(twice[0])}"
-        raise RESULT_KEYS_WRONG(where=name, problem=problem, fix="give each an alias of its own")
-    if lacking := [key for key in target.dataset.events.keys if key not in schema]:
-        problem = f"the query has no column called {shown(lacking[0])}, which `keys` names"
-        raise RESULT_KEYS_WRONG(where=name, problem=problem)
-    return schema
+def _result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType]:
+    """Columns of an answer in the types of the table. Raises OperationError as `result_schema`."""
+    columns = [(column.name, column.dataType.simpleString()) for column in result.schema.fields]
+    dataset = target.dataset
+    return result_schema(
+        dataset.relations.current, columns, target.known_schema(), dataset.events.keys
+    )
 
 
 def _refuse_other_keys(target: DatasetTable, keys: tuple[str, ...]) -> None:

@@ -197,13 +197,13 @@ def states(table: Table) -> tuple[CopyState, ApplyState]:
     return copy, apply
 
 
-def shape(table: Table, dataset: ResolvedDataset) -> Shape:
-    """Shape of a dataset as its table has it now.
+def shape(table: Table, dataset: ResolvedDataset, copy: CopyState | None = None) -> Shape:
+    """Shape of a dataset as its table has it now; `copy` is its state, where it was read before.
 
     A process that was killed between a change of columns and the commit of its state leaves a state
     that knows columns which the table lacks, or the reverse: what both know is shown.
     """
-    copy, _ = states(table)
+    copy = states(table)[0] if copy is None else copy
     there = set(table.schema().column_names)
     columns = {
         name: parse_type(text) for name, text in copy.columns.schema.items() if name in there

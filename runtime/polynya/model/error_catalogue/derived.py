@@ -44,7 +44,7 @@ QUERY_REFUSED: Final = ErrorEntry(
     state=_RESULT_KEPT,
     page="Spark, or the check of its plan, refuses the query. A query is one `SELECT` over tables "
     "of the tasks in `from`. It calls functions of Spark that only compute, and it names no file "
-    "and no other table.",
+    "and no other table. `polynya plan` asks Spark about queries that are new or edited.",
 )
 RESULT_KEYS_WRONG: Final = ErrorEntry(
     OperationError,
@@ -55,7 +55,7 @@ RESULT_KEYS_WRONG: Final = ErrorEntry(
     fix="name columns under `keys` that tell the rows apart, or change the query",
     page="`keys` of a derived table name columns of its query that are never NULL and that no two "
     "rows share. Otherwise the query's rows have no identity, and the table could not show all of "
-    "them.",
+    "them. `polynya validate` and `polynya plan` find keys that the query lacks.",
 )
 RESULT_TYPE_REFUSED: Final = ErrorEntry(
     OperationError,
@@ -65,7 +65,8 @@ RESULT_TYPE_REFUSED: Final = ErrorEntry(
     state=_RESULT_KEPT,
     fix="cast the column in the query",
     page="Tables hold the types of the page of data types. A query may also return an interval, a "
-    "time without a date, a variant or only NULLs: `CAST` gives such a column a type of a table.",
+    "time without a date, a variant or only NULLs: `CAST` gives such a column a type of a table. "
+    "`polynya plan` finds it before the step.",
 )
 QUERY_INPUT_UNKNOWN: Final = ErrorEntry(
     OperationError,
@@ -87,7 +88,7 @@ COLUMN_CHANGED_TYPE: Final = ErrorEntry(
     fix="cast the column in the query to the type of the table, give it another name, or recreate "
     "the table with `polynya dataset recreate`",
     page="A column of a derived table gets a wider type in place, as other tables do. Any other "
-    "change of type would rewrite every row.",
+    "change of type would rewrite every row. `polynya plan` finds it before the step.",
 )
 QUERY_NOT_INCREMENTAL: Final = ErrorEntry(
     OperationError,

@@ -55,7 +55,9 @@ UNKNOWN_COLUMN: Final = ErrorEntry(
     "POLYNYA-TRF-006",
     title="unknown column",
     message="no column is called {name}",
-    page="No table or subquery of this part of the statement has a column of that name.",
+    page="No table or subquery of this part of the statement has a column of that name. "
+    "`polynya validate` finds it where files tell all columns of the tables, or leave this one "
+    "out; `polynya plan` knows the columns that the tables have.",
 )
 AMBIGUOUS_NAME: Final = ErrorEntry(
     ConfigError,

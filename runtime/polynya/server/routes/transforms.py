@@ -139,10 +139,10 @@ def transform(request: Request, task: str, dataset: str) -> TransformDetails:
     from polynya.derived.flow import tables_read
     from polynya.derived.plans import FullPlan
     from polynya.engine.commands.derived_queries import (
+        checked_query,
         compiled,
         derived_inputs,
         plan_in_words,
-        query_over_inputs,
         step_plan,
     )
 
@@ -162,9 +162,11 @@ def transform(request: Request, task: str, dataset: str) -> TransformDetails:
             steps = _steps(flow)
         elif query.text:
             steps = _parts(query.text, dataset)
-        over = query_over_inputs(project, found, name)
+        checked = checked_query(project, found, name)
+        errors += [one.as_dict() for one in checked.errors]
+        over = checked.over
         inputs = inputs or ([] if over is None else [one.name for one in over.inputs.values()])
-        plan = step_plan(project, found, name, over)
+        plan = None if errors else step_plan(found, name, over)
     except PolynyaError as error:
         errors += [one.as_dict() for one in _each(error)]
     try:
