@@ -80,10 +80,9 @@ def step_plan(
     over = over or query_over_inputs(project, task, dataset)
     if over is None:
         return None
-    registered = {one.relations.current for read in task.registered for one in read.datasets()}
-    if query.incremental == "strict" and registered & {
-        table.name for table in over.inputs.values()
-    }:
+    registered = [one for read in task.registered for one in read.datasets()]
+    keyless = {one.relations.current for one in registered if not one.table.keys}
+    if query.incremental == "strict" and keyless & {table.name for table in over.inputs.values()}:
         return OF_REGISTERED
     (keys,) = (one.keys for one in task.datasets if one.name == dataset)
     return plan_of(over.query, over.inputs, keys or ())
