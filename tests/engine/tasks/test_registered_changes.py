@@ -23,6 +23,7 @@ from tests.lab.lab import Feed, Lab, put
 
 COINS: Final = ("CHF", "USD", "EUR", "GBP", "JPY", "SEK")
 SCHEMA: Final = pa.schema([("currency", pa.string()), ("rate", pa.int64()), ("at", pa.int64())])
+PLAIN: Final = "SELECT currency AS id, rate FROM crm.rates"
 #: One row for each currency: a group, and a currency without an order.
 SPENT: Final = (
     "SELECT r.currency AS id, max(r.rate) AS rate, count(o.id) AS orders, sum(o.amount) AS amount "
@@ -322,7 +323,7 @@ def test_a_folder_with_new_files_is_followed_and_others_tell_why_not(
     owner = FolderOwner(tmp_path / "rates")
     owner._write("1.parquet", {"CHF": (95, 1)})
     owner._write("2.parquet", {"USD": (110, 1)})
-    rates = Derived(lab, [rates_of(lab, owner)], "SELECT currency AS id, rate FROM crm.rates")
+    rates = Derived(lab, [rates_of(lab, owner)], PLAIN, incremental="strict")
     rates.follow()
     owner._write("3.parquet", {"EUR": (100, 2)})
     rates.follow()
@@ -367,3 +368,96 @@ def test_a_removed_file_that_is_missed_is_seen(
     delete("XXX")
     with pytest.raises(AssertionError):
         history.follow()
+
+
+def test_a_column_that_changes_with_each_row_leaves_other_rows_of_new_files_out(
+    lab: Lab, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "rates")
+    write_deltalake(place, table_of({"CHF": (95, 1), "USD": (110, 1), "EUR": (100, 1)}))
+    owner = {"delta": place}
+    every = Derived(lab, [rates_of(lab, SettingsOf(owner))], PLAIN, incremental="strict")
+    some = Derived(
+        lab,
+        [rates_of(lab, SettingsOf(owner), changed_by="at")],
+        PLAIN,
+        incremental="strict",
+    )
+
+    def follow() -> list[str]:
+        said = []
+        for one in (every, some):
+            one.follow()
+            said.append(last_step(lab).how)
+        return said
+
+    follow()
+    DeltaTable(place).update(predicate="currency = 'CHF'", updates={"rate": "96", "at": "2"})
+    assert follow() == ["3 of id", "1 of id"]
+    DeltaTable(place).update(predicate="currency = 'USD'", updates={"at": "NULL"})
+    assert follow() == ["3 of id", "1 of id"]
+    DeltaTable(place).delete("currency = 'EUR'")
+    assert follow() == ["3 of id", "2 of id"]
+    rows = [("CHF", 96), ("USD", 110)]
+    assert every.current("id", "rate") == some.current("id", "rate") == rows
+
+    # A broken promise: the row changes, and the column does not.
+    DeltaTable(place).update(predicate="currency = 'CHF'", updates={"rate": "97"})
+    follow()
+    assert every.current("id", "rate") == [("CHF", 97), ("USD", 110)]
+    assert some.current("id", "rate") == rows
+
+
+@dataclass
+class SettingsOf:
+    """An owner whose table is written elsewhere."""
+
+    settings: dict[str, Any]
+
+
+def test_deletes_of_iceberg_by_values_are_followed_where_they_name_keys(lab: Lab) -> None:
+    owner = IcebergOwner(lab)
+    owner._insert({"CHF": (95, 1), "USD": (110, 1)})
+    owner._insert({"EUR": (100, 1), "GBP": (120, 1)})
+    rates = Derived(lab, [rates_of(lab, owner)], PLAIN, incremental="strict")
+    rates.follow()
+
+    delete_by_value(lab, owner, "currency", 1, pa.array(["CHF"]))
+    rates.follow()
+    assert rates.current("id", "rate") == [("EUR", 100), ("GBP", 120), ("USD", 110)]
+    assert last_step(lab).how == "1 of id"
+    delete_by_value(lab, owner, "rate", 2, pa.array([120]))
+    rates.follow()
+    assert rates.current("id", "rate") == [("EUR", 100), ("USD", 110)]
+    assert last_step(lab).how == ("crm.rates: another engine deleted rows of it by their values")
+    owner.update(Random(1))
+    steps = rates.steps()
+    owner.compact(Random(1))
+    rates.follow()
+    assert rates.steps() == steps + 1
+    assert last_step(lab).how.endswith(" of id")
+
+
+def delete_by_value(lab: Lab, owner: IcebergOwner, column: str, number: int, values: Any) -> None:
+    """A commit of an equality delete, as streaming writers make it."""
+    jvm: Any = lab.spark._jvm
+    iceberg = jvm.org.apache.iceberg
+    table = iceberg.spark.Spark3Util.loadIcebergTable(lab.spark._jsparkSession, owner.table)
+    place = f"{table.location()}/data/{column}-{len(values)}-deletes.parquet"
+    path = Path(place.removeprefix("file:"))
+    stored = pa.field(column, values.type, metadata={"PARQUET:field_id": str(number)})
+    pq.write_table(pa.table([values], pa.schema([stored])), path)
+    gateway: Any = lab.spark.sparkContext._gateway
+    fields = gateway.new_array(jvm.int, 1)
+    fields[0] = number
+    file = (
+        iceberg.FileMetadata.deleteFileBuilder(table.spec())
+        .ofEqualityDeletes(fields)
+        .withPath(place)
+        .withFormat(iceberg.FileFormat.PARQUET)
+        .withFileSizeInBytes(path.stat().st_size)
+        .withRecordCount(len(values))
+        .build()
+    )
+    table.newRowDelta().addDeletes(file).commit()
+    lab.spark.sql(f"REFRESH TABLE {owner.table}")
