@@ -72,6 +72,7 @@ def test_an_unknown_table_of_a_query_is_named_with_what_there_is(tmp_path: Path)
         ("{name: a, iceberg: a.b.c}", "iceberg"),
         ("{name: a, parquet: 'https://host/rates'}", "neither a local folder nor on S3"),
         ("{name: a, parquet: 's3://bucket/a/../b'}", ".."),
+        ("{name: a, parquet: rates, changed_by: at}", "`changed_by` needs `keys`"),
         ("{name: a, iceberg: shop_internal.users_internal}", "POLYNYA-TRF-120"),
         ("{name: a, iceberg: shop.USERS}", "POLYNYA-TRF-120"),
     ],

@@ -70,5 +70,5 @@ class TotalsPlan:
 
 Plan: TypeAlias = IncrementalPlan | TotalsPlan | FullPlan
 
-#: A query over registered tables is not `strict`: each of their versions computes all.
-OF_REGISTERED: Final = FullPlan("it reads a registered table, whose changes are not known by key")
+#: A query over a registered table without keys is not `strict`: each new version computes all.
+OF_REGISTERED: Final = FullPlan("it reads a registered table without `keys`")

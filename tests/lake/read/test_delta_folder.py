@@ -222,6 +222,59 @@ def test_only_commits_that_say_so_show_the_same_rows(tmp_path: Path) -> None:
     assert not folder.shows_same_rows(written, widened)
 
 
+def keys_since(folder: DeltaFolder, before: int) -> list[Any] | str:
+    """The values of `id` in files that make the difference to the newest version, or why not."""
+    changes = folder.changes(before, folder.newest().number)
+    found = changes if isinstance(changes, str) else changes.keys(folder.store, ["id"], 100)
+    return found if isinstance(found, str) else sorted(set(found.column("id").to_pylist()))
+
+
+def test_files_that_were_added_and_removed_tell_what_changed(tmp_path: Path) -> None:
+    for number in range(4):
+        write(tmp_path, id=[number, number + 10], v=[0, 0])
+    folder = folder_at(tmp_path)
+    first = folder.newest().number
+    table = DeltaTable(str(tmp_path))
+    table.update(predicate="id = 1", updates={"v": "1"})
+    table.delete("id = 12")
+    table.delete("id IN (3, 13)")
+    write(tmp_path, id=[7], v=[7])
+    assert keys_since(folder, first) == [1, 2, 3, 7, 11, 12, 13]
+
+    second = folder.newest().number
+    table = DeltaTable(str(tmp_path))
+    table.optimize.compact()
+    table.delete("id = 0")
+    write(tmp_path, id=[8], v=[8])
+    # The file that the delete removed came in between: all files that differ are read.
+    assert keys_since(folder, second) == [0, 1, 2, 7, 8, 10, 11]
+    third = folder.newest().number
+    write(tmp_path, id=[9], v=[9])
+    DeltaTable(str(tmp_path)).optimize.compact()
+    assert keys_since(folder, third) == [1, 2, 7, 8, 9, 10, 11]
+    DeltaTable(str(tmp_path)).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    assert str(keys_since(folder, first)).endswith("was replaced or removed")
+
+
+def test_compaction_before_other_commits_is_left_out(tmp_path: Path) -> None:
+    for number in range(3):
+        write(tmp_path, id=[number])
+    folder = folder_at(tmp_path)
+    first = folder.newest().number
+    DeltaTable(str(tmp_path)).optimize.compact()
+    write(tmp_path, id=[9])
+    assert keys_since(folder, first) == [9]
+
+
+def test_what_changed_in_a_table_that_is_created_again_is_not_known(tmp_path: Path) -> None:
+    write(tmp_path / "t", id=[1])
+    folder = folder_at(tmp_path / "t")
+    before = folder.newest().number
+    shutil.rmtree(tmp_path / "t")
+    write(tmp_path / "t", id=[7])
+    assert keys_since(folder, before) == "the version that it has read is not in its log any more"
+
+
 @pytest.mark.parametrize(
     "path",
     ["../x.parquet", "a/%2E%2E/%2e%2e/x.parquet", "/etc/passwd", "s3://other/x.parquet",

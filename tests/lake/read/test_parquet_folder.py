@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,65 @@ def test_the_number_of_a_version_follows_the_files(tmp_path: Path) -> None:
     assert folder.newest().number != first.number
     added.unlink()
     assert folder.newest().number == first.number
+
+
+def keys_since(folder: ParquetFolder, before: int, most: int = 100) -> list[Any] | str:
+    """The values of `id` in files that make the difference to the newest version, or why not."""
+    changes = folder.changes(before, folder.newest().number)
+    found = changes if isinstance(changes, str) else changes.keys(folder.store, ["id"], most)
+    return found if isinstance(found, str) else found.column("id").to_pylist()
+
+
+def test_files_that_are_new_tell_what_changed_in_each_process(tmp_path: Path) -> None:
+    write(tmp_path, "b.parquet", id=[1, 2])
+    write(tmp_path, "day=1/c.parquet", id=[3], note=["x"])
+    first = folder_at(tmp_path).newest().number
+    write(tmp_path, "a.parquet", note=["y", "z"], id=[4, 5])
+    write(tmp_path, "day=2/d.parquet", id=[6])
+
+    later = folder_at(tmp_path)
+    assert sorted(keys_since(later, first)) == [4, 5, 6]
+    version = later.at(first)
+    assert version is not None
+    assert [file.path for file in version.files] == ["b.parquet", "day=1/c.parquet"]
+    changes = later.changes(first, later.newest().number)
+    assert not isinstance(changes, str)
+    assert not changes.removed.files
+    assert 0.2 < changes.share < 0.5
+    assert keys_since(later, first, most=2) == "more than 2 of its rows were written since"
+    days = changes.keys(later.store, ["day"], 100)
+    assert isinstance(days, pa.Table)
+    assert days.column("day").to_pylist() == [None, None, "2"]
+    assert changes.keys(later.store, ["x"], 100) == "it has no column `x`"
+
+
+@pytest.mark.parametrize("what", ["replaced", "removed", "older"])
+def test_other_changes_of_a_folder_are_not_known_by_keys(tmp_path: Path, what: str) -> None:
+    file = write(tmp_path, "a.parquet", id=[1])
+    write(tmp_path, "b.parquet", id=[2])
+    first = folder_at(tmp_path).newest().number
+    if what == "replaced":
+        write(tmp_path, "a.parquet", id=[7])
+    elif what == "removed":
+        file.unlink()
+    else:
+        os.utime(write(tmp_path, "c.parquet", id=[3]), (1, 1))
+
+    folder = folder_at(tmp_path)
+    assert str(keys_since(folder, first)).startswith("a file of it was replaced or removed")
+    assert folder.at(first) is None
+
+
+def test_a_new_file_that_goes_while_it_is_read_tells_no_keys(tmp_path: Path) -> None:
+    write(tmp_path, "a.parquet", id=[1])
+    folder = folder_at(tmp_path)
+    first = folder.newest().number
+    file = write(tmp_path, "b.parquet", id=[2])
+    changes = folder.changes(first, folder.newest().number)
+    assert not isinstance(changes, str)
+    file.unlink()
+    said = changes.keys(folder.store, ["id"], 100)
+    assert said == "its file `b.parquet` was replaced or removed"
 
 
 def test_a_file_that_is_replaced_after_its_listing_ends_the_read(tmp_path: Path) -> None:

@@ -206,10 +206,9 @@ def step_plan(task: DerivedTask, dataset: str, over: QueryOverInputs | None) -> 
         return FullPlan("`incremental: full`")
     if over is None:
         return None
-    registered = {one.relations.current for read in task.registered for one in read.datasets()}
-    if query.incremental == "strict" and registered & {
-        table.name for table in over.inputs.values()
-    }:
+    registered = [one for read in task.registered for one in read.datasets()]
+    keyless = {one.relations.current for one in registered if not one.table.keys}
+    if query.incremental == "strict" and keyless & {table.name for table in over.inputs.values()}:
         return OF_REGISTERED
     (keys,) = (one.keys for one in task.datasets if one.name == dataset)
     return plan_of(over.query, over.inputs, keys or ())
@@ -332,7 +331,7 @@ def found_inputs(
                 continue
             columns = {column: str(kind) for column, kind in types.items()}
             table = dataset.table
-            text = registered_text(columns, table.keys, table.source)
+            text = registered_text(columns, table.keys, table)
             made = DerivedInput(name, columns, table.keys)
             found[name] = FoundInput(made, partial(_always, text))
     return found

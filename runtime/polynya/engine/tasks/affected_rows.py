@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 from uuid import uuid4
 
@@ -112,11 +112,13 @@ class InputStates:
     """The inputs of a step: their views before and now, and the keys that changed of each.
 
     `changed` has the columns of the key; the rows of other keys are the same in both states.
+    `differing` has views of all rows that differ before and now, where they are known apart.
     """
 
     before: Mapping[str, str]
     now: Mapping[str, str]
     changed: Mapping[str, pa.Table]
+    differing: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def state_before(self, name: str) -> str:
         """The view of an input before: that of now where nothing changed."""
@@ -310,11 +312,28 @@ def _touched(views: TemporaryViews, inputs: InputStates, name: str) -> tuple[str
         nothing = views.of(f"SELECT * FROM {inputs.now[name]} WHERE false")
         return nothing, nothing
     keys = views.of_keys(changed)
-    before, now = (
-        views.of(f"SELECT v.* FROM {state} v LEFT SEMI JOIN {keys.relation} k ON {keys.match('v')}")
-        for state in (inputs.state_before(name), inputs.now[name])
-    )
+    states = inputs.differing.get(name) or (inputs.state_before(name), inputs.now[name])
+    before, now = (views.of(f"SELECT v.* FROM {state} v {keys.join('v')}") for state in states)
     return before, now
+
+
+def keys_with_other_values(
+    views: TemporaryViews, inputs: InputStates, name: str, column: str
+) -> pa.Table | str:
+    """Those of the changed keys of an input whose rows do not keep the value of a column.
+
+    The reason, as a sentence, where Spark does not find them. Raises as `affected_keys` does.
+    """
+    changed = inputs.changed[name]
+    keys = views.of_keys(changed)
+    before, now = _touched(views, inputs, name)
+    same = " AND ".join(f"b.{quote(one)} = n.{quote(one)}" for one in (*keys.columns, column))
+    kept = f"SELECT b.* FROM {before} b LEFT SEMI JOIN {now} n ON {same}"
+    text = f"SELECT k.* FROM {keys.relation} k LEFT ANTI JOIN ({kept}) s ON {keys.match('s')}"
+    try:
+        return collected_rows(views.spark.sql(text)).cast(changed.schema)
+    except (PySparkException, Py4JError) as error:
+        return _not_found("the rows that changed", error, {name: column})
 
 
 def _narrowed(

@@ -45,6 +45,7 @@ from polynya.engine.tasks.affected_rows import (
     TemporaryViews,
     affected_keys,
     keys_of_totals,
+    keys_with_other_values,
 )
 from polynya.engine.tasks.expectations import ResultJudge
 from polynya.engine.tasks.few_inputs import FewInputRows
@@ -269,7 +270,8 @@ class DerivedUnit:
         """The quoted view of each input over its snapshot or version, by its name in the query."""
         checked = before is not None and before.query == derivation.query
         known = before.inputs if before is not None and checked else {}
-        frames = self._registered.frames(known)
+        self._registered.find_changes(known)
+        frames = self._registered.frames(views, known)
         return InputViews(views, {**self._views(derivation.inputs), **frames})
 
     def _step(
@@ -305,39 +307,62 @@ class DerivedUnit:
             return "its query or a setting of an input changed"
         if isinstance(plan, FullPlan):
             return plan.reason
-        other = self._registered.changed(before.inputs, derivation.inputs)
-        if other is not None:
-            return f"{other}: a registered table changed"
         changed: dict[str, pa.Table] = {}
-        for name, table in self._inputs.items():
-            if name not in self._read:
-                continue
-            internal = table.dataset.relations.internal
-            keys = changed_keys(
-                table.table, table.shape(), before.inputs[internal], derivation.inputs[internal]
-            )
+        share = 0.0
+        for name in self._read:
+            table = self._inputs.get(name)
+            if table is None:
+                keys = self._registered.changed_keys(name)
+            else:
+                internal = table.dataset.relations.internal
+                versions = before.inputs[internal], derivation.inputs[internal]
+                keys = changed_keys(table.table, table.shape(), *versions)
             if isinstance(keys, str):
                 return f"{name}: {keys}"
             changed[name] = keys
-        share = max(
-            (
-                keys.num_rows / max(1, self._inputs[name].table.rows())
-                for name, keys in changed.items()
-            ),
-            default=0.0,
-        )
+            of_table = (
+                self._registered.share(name)
+                if table is None
+                else keys.num_rows / max(1, table.table.rows())
+            )
+            share = max(share, of_table)
         why = before.costs.why_whole(share) if self._query.incremental == "auto" else None
         if why is not None:
             return why
-        changed |= self._registered.unchanged()
-        states = InputStates(InputViews(views, self._views(before.inputs)), now, changed)
+        states = self._states(views, now, before, changed)
+        if isinstance(states, str):
+            return states
         if isinstance(plan, TotalsPlan):
             return self._changed_totals(views, plan, states, share, target)
         few = FewInputRows(self._inputs, before.inputs, derivation.inputs)
-        keys, by_spark = few.affected_keys(plan, changed), None
+        keys, by_spark = few.affected_keys(plan, states.changed), None
         if isinstance(keys, str):
             by_spark, keys = keys, affected_keys(views, plan, states)
         return keys if isinstance(keys, str) else AffectedRows(plan, keys, share, few, by_spark)
+
+    def _states(
+        self,
+        views: TemporaryViews,
+        now: Mapping[str, str],
+        before: Derivation,
+        changed: Mapping[str, pa.Table],
+    ) -> InputStates | str:
+        """The inputs before and now, with the keys that changed; or why these are not known."""
+        registered = {name: one for name, one in changed.items() if name in self._registered}
+        views_before = self._views(before.inputs) | self._registered.frames_before(before.inputs)
+        rows = {name: self._registered.changed_rows(views, name) for name in registered}
+        differing = {name: both for name, both in rows.items() if both is not None}
+        states = InputStates(InputViews(views, views_before), now, changed, differing)
+        fewer: dict[str, pa.Table] = {}
+        for name, keys in registered.items():
+            column = self._registered.changed_by(name)
+            if column is None or not keys.num_rows:
+                continue
+            found = keys_with_other_values(views, states, name, column)
+            if isinstance(found, str):
+                return f"{name}: {found}"
+            fewer[name] = found
+        return replace(states, changed={**changed, **fewer})
 
     def _changed_totals(
         self,
@@ -360,8 +385,10 @@ class DerivedUnit:
         """By which columns a step is restricted, or why it is not."""
         if self._query.incremental == "full":
             return FullPlan("`incremental: full`")
-        plan: Plan = plan_of(self._parsed(), self._derived_inputs(), self._dataset.events.keys)
-        if self._registered and self._query.incremental == "strict":
+        inputs = self._derived_inputs()
+        plan: Plan = plan_of(self._parsed(), inputs, self._dataset.events.keys)
+        keyless = any(name in self._registered and not one.keys for name, one in inputs.items())
+        if keyless and self._query.incremental == "strict":
             plan = OF_REGISTERED
         if isinstance(plan, FullPlan) and self._query.incremental == "strict":
             raise QUERY_NOT_INCREMENTAL(where=self._name, reason=plan.reason)

@@ -43,19 +43,24 @@ def has_int96(reader: parquet.ParquetFile) -> bool:
 
 
 def exact_batches(
-    file: BinaryIO, rows: int, groups: Sequence[int] | None = None
+    file: BinaryIO,
+    rows: int,
+    groups: Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a Parquet file, or of some of its row groups, with exact INT96 times.
+
+    `columns`: only those of these names that it has.
 
     Raises what Arrow raises, and ValueError for a nested time that is finer than a microsecond.
     """
     reader = parquet.ParquetFile(file, coerce_int96_timestamp_unit=_UNIT)
-    batches = reader.iter_batches(rows, row_groups=groups)
+    batches = reader.iter_batches(rows, row_groups=groups, columns=columns)
     if not has_int96(reader):
         yield from batches
         return
     # The same once more as nanoseconds, which wrap around: they tell what microseconds leave out.
-    fine = parquet.ParquetFile(file).iter_batches(rows, row_groups=groups)
+    fine = parquet.ParquetFile(file).iter_batches(rows, row_groups=groups, columns=columns)
     for batch, nanos in zip(batches, fine, strict=True):
         columns = [_exact(*pair) for pair in zip(batch.columns, nanos.columns, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, batch.schema.names)

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from polynya.model.config.expectations import ResultExpectation
+from polynya.model.config.registered import RegisteredTable
 from polynya.model.error_catalogue.derived import (
     COLUMN_CHANGED_TYPE,
     RESULT_KEYS_WRONG,
@@ -79,6 +80,9 @@ def result_digest(
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def registered_text(columns: Mapping[str, str], keys: Sequence[str], source: str) -> str:
-    """How a registered table shows its rows, for `result_digest`."""
-    return f"{dict(columns)} {tuple(keys)} {source}"
+def registered_text(columns: Mapping[str, str], keys: Sequence[str], table: RegisteredTable) -> str:
+    """How a registered table shows its rows, for `result_digest`; columns and keys as it has them.
+
+    Rows that a wrong `changed_by` left out are computed once it is corrected.
+    """
+    return f"{dict(columns)} {tuple(keys)} {table.source}{table.changed_by or ''}"

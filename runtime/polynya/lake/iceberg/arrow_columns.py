@@ -27,8 +27,13 @@ _PLAIN = {
     "binary": pa.binary(),
 }
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
-#: Arrow type in a file → type of its column since Iceberg promoted it.
-_PROMOTED = {("int32", "int64"), ("float", "double")}
+#: Arrow type in a file → type of its column since Iceberg promoted it, or as others write it.
+_PROMOTED = {
+    ("int32", "int64"),
+    ("float", "double"),
+    ("large_string", "string"),
+    ("large_binary", "binary"),
+}
 
 
 def as_stored(rows: pa.Table, columns: Sequence[Mapping[str, Any]]) -> pa.Table:

@@ -5,13 +5,17 @@ keys in the files that the snapshots in between have added or removed, and at th
 have deleted, are a superset of the keys that changed. Steps that change no row of the live views,
 such as applies and maintenance, are left out (`changes_rows`).
 
+So it is with tables that others maintain, whose rows are those of all of their files: only
+snapshots that say that they replace files by equal ones are left out. Files of deletes count when
+they go, too, and those that delete rows by the values of their keys name these keys.
+
 Only the columns of the key are read, by Arrow, from these files alone. Where that does not tell the
 keys, the answer is the reason, as a sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,6 +32,7 @@ from polynya.lake.iceberg.reading import TableFile, each_read, is_read_by, store
 from polynya.lake.iceberg.table import IcebergTable
 from polynya.model import headers as h
 from polynya.model.headers import Partition
+from polynya.model.names import shown
 from polynya.store.data_files import DataFiles
 
 #: Steps that change no row of the live views of their table.
@@ -47,6 +52,9 @@ _NEUTRAL_STEPS: Final = frozenset(
 _SHOWN: Final = frozenset(map(str, (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR)))
 _ADDED, _DELETED = 1, 2
 _POSITION_DELETES, _EQUALITY_DELETES = 1, 2
+#: What is raised by files that are not read, and by those of others that do not follow Iceberg.
+_UNREAD: Final = (OSError, pa.ArrowInvalid)
+_UNREAD_OF_OTHERS: Final = (*_UNREAD, EOFError, LookupError, TypeError, ValueError)
 #: More rows than this are not looked through for their keys: all is computed sooner.
 MOST_ROWS: Final = 20_000_000
 
@@ -60,14 +68,22 @@ def changes_rows(summary: Mapping[str, Any]) -> bool:
     return step != "apply" or "polynya.reload" in summary
 
 
+def may_change(summary: Mapping[str, Any]) -> bool:
+    """Whether a snapshot of a table of others, by its summary, may show other rows."""
+    return summary.get("operation") != "replace"
+
+
 def snapshots_between(
-    metadata: Mapping[str, Any], before: int, now: int
+    metadata: Mapping[str, Any],
+    before: int,
+    now: int,
+    changes: Callable[[Mapping[str, Any]], bool] = changes_rows,
 ) -> list[Mapping[str, Any]] | None:
     """The snapshots after `before` up to `now` that may show other rows than their parents.
 
     `metadata` is that of the table, as Iceberg's specification writes it in JSON; `before` is the
-    older one. None where the line between them is broken: a snapshot has expired, or the table was
-    rolled back.
+    older one; `changes` tells by its summary whether a snapshot counts. None where the line between
+    them is broken: a snapshot has expired, or the table was rolled back.
     """
     snapshots = {one["snapshot-id"]: one for one in metadata.get("snapshots", ())}
     found, at = [], now
@@ -75,7 +91,7 @@ def snapshots_between(
         snapshot = snapshots.get(at)
         if snapshot is None:
             return None
-        if changes_rows(snapshot.get("summary", {})):
+        if changes(snapshot.get("summary", {})):
             found.append(snapshot)
         at = snapshot.get("parent-snapshot-id")
     return found[::-1]
@@ -85,9 +101,11 @@ def snapshots_between(
 class _Changes:
     """What some snapshots did: data files that they added or removed, and delete files they added.
 
-    `files` has the number of rows of each data file by its location.
+    `files` has the number of rows of each data file by its location. `keys` are the field ids of
+    the key of a table of others, None for an own one.
     """
 
+    keys: frozenset[int] | None = None
     files: dict[str, int] = field(default_factory=dict)
     deletes: dict[tuple[str, int], DeleteFile] = field(default_factory=dict)
     foreign: str | None = None
@@ -104,18 +122,62 @@ def changed_keys(table: IcebergTable, shape: Shape, before: int, now: int) -> pa
     A key occurs once or oftener. The reason, as a sentence, where they are not known.
     """
     reason = _why_unknown(shape)
-    store = table.reach().reads
-    if reason is not None or isinstance(store, str):
-        return reason or str(store)
+    if reason is not None:
+        return reason
+    columns = {column["name"]: column for column in table.columns()}
+    keys = [columns[name] for name in shape.touching]
+    return _changed(table, _Changes(), keys, (before, now), columns[h.OPERATION])
+
+
+def changed_keys_of_others(
+    table: IcebergTable, keys: Sequence[str], before: int, now: int
+) -> pa.Table | str:
+    """The same of a table that others maintain, by the columns that tell its rows apart."""
     metadata = table.kept_metadata()
-    if before not in {one["snapshot-id"] for one in metadata.get("snapshots", ())}:
+    columns, others = columns_at(metadata, now), columns_at(metadata, before)
+    if columns is None or others is None:
         return "the snapshot that it has read has expired"
-    snapshots = snapshots_between(metadata, before, now)
+    if columns != others:
+        return "its columns changed"
+    named = {column["name"]: column for column in columns}
+    if unknown := [name for name in keys if arrow_type(named.get(name, {}).get("type")) is None]:
+        return f"its key {shown(unknown[0])} has a type that is not read"
+    found = [named[name] for name in keys]
+    changes = _Changes(frozenset(column["id"] for column in found))
+    return _changed(table, changes, found, (before, now), None)
+
+
+def columns_at(metadata: Mapping[str, Any], snapshot: int) -> list[dict[str, Any]] | None:
+    """The columns of the rows of a snapshot; None where the metadata does not tell them."""
+    numbers = {one["snapshot-id"]: one.get("schema-id") for one in metadata.get("snapshots", ())}
+    schemas = {one["schema-id"]: one["fields"] for one in metadata.get("schemas", ())}
+    return schemas.get(numbers.get(snapshot))
+
+
+def _changed(
+    table: IcebergTable,
+    changes: _Changes,
+    keys: Sequence[Mapping[str, Any]],
+    versions: tuple[int, int],
+    operation: Mapping[str, Any] | None,
+) -> pa.Table | str:
+    """The keys that changed between two snapshots, or why they are not known.
+
+    `operation` is the column whose values tell that a table was truncated, if it has one.
+    """
+    store, metadata = table.reach().reads, table.kept_metadata()
+    if isinstance(store, str):
+        return store
+    if versions[0] not in {one["snapshot-id"] for one in metadata.get("snapshots", ())}:
+        return "the snapshot that it has read has expired"
+    own = changes.keys is None
+    snapshots = snapshots_between(metadata, *versions, changes_rows if own else may_change)
     if snapshots is None:
         return "a snapshot since the one that it has read has expired"
+    unread = _UNREAD if own else _UNREAD_OF_OTHERS
     try:
-        return _keys_of(table, store, shape, snapshots)
-    except (OSError, pa.ArrowInvalid) as error:
+        return _keys_of(store, changes, keys, snapshots, operation)
+    except unread as error:
         return f"a file was not read: {error}"
 
 
@@ -130,19 +192,20 @@ def _why_unknown(shape: Shape) -> str | None:
 
 
 def _keys_of(
-    table: IcebergTable, store: DataFiles, shape: Shape, snapshots: Sequence[Mapping[str, Any]]
+    store: DataFiles,
+    changes: _Changes,
+    keys: Sequence[Mapping[str, Any]],
+    snapshots: Sequence[Mapping[str, Any]],
+    operation: Mapping[str, Any] | None,
 ) -> pa.Table | str:
-    changes = _Changes()
     for snapshot in snapshots:
         _add(changes, store, snapshot)
     if changes.foreign is not None:
         return changes.foreign
     if changes.rows > MOST_ROWS:
         return f"{changes.rows:,} of its rows were written since"
-    columns = {column["name"]: column for column in table.columns()}
-    keys = [columns[name] for name in shape.touching]
     read = each_read(
-        store, lambda path: _of_file(store, path, columns, keys), sorted(changes.files)
+        store, lambda path: _of_file(store, path, keys, operation), sorted(changes.files)
     )
     truncated = next((part for part in read if isinstance(part, str)), None)
     if truncated is not None:
@@ -158,6 +221,8 @@ def _keys_of(
 def _add(changes: _Changes, store: DataFiles, snapshot: Mapping[str, Any]) -> None:
     """What one snapshot did, by its manifests."""
     number = snapshot["snapshot-id"]
+    if "manifest-list" not in snapshot:
+        raise OSError("a snapshot has no list of its manifests")
     for manifest in _records(store, snapshot["manifest-list"]):
         if manifest["added_snapshot_id"] != number:
             continue
@@ -169,16 +234,20 @@ def _add(changes: _Changes, store: DataFiles, snapshot: Mapping[str, Any]) -> No
 
 def _add_entry(changes: _Changes, status: int, file: Mapping[str, Any]) -> None:
     path, content = str(file["file_path"]), int(file.get("content") or 0)
+    of_others = changes.keys is not None
     if content == _EQUALITY_DELETES:
-        changes.foreign = "another engine deleted rows of it by their values"
+        if changes.keys is not None and changes.keys <= set(file.get("equality_ids") or ()):
+            changes.files[path] = int(file["record_count"])
+        else:
+            changes.foreign = "another engine deleted rows of it by their values"
     elif content == _POSITION_DELETES:
         # One that is removed was taken over by another one, or named files that went.
-        if status == _ADDED:
+        if status == _ADDED or of_others:
             blob = _blob(file)
             touched = () if blob is None else (blob.data_file,)
             deletes = DeleteFile(None, path, touched, blob)
             changes.deletes[deletes.place] = deletes
-    elif file["partition"].get(h.PARTITION) in _SHOWN:
+    elif of_others or file["partition"].get(h.PARTITION) in _SHOWN:
         changes.files[path] = int(file["record_count"])
 
 
@@ -201,11 +270,15 @@ def _records(store: DataFiles, location: str) -> Iterator[dict[str, Any]]:
 def _of_file(
     store: DataFiles,
     path: str,
-    columns: Mapping[str, Mapping[str, Any]],
     keys: Sequence[Mapping[str, Any]],
+    operation: Mapping[str, Any] | None,
 ) -> pa.Table | str:
     """The keys in a data file; the reason why they are not all that it changes."""
-    operation = columns[h.OPERATION]
+    if operation is None:
+        file = _opened(store, path, keys, of_others=True)
+        return pa.concat_tables(
+            [file.empty(keys), *(file.read(group, keys) for group in file.groups)]
+        )
     file = _opened(store, path, [*keys, operation])
     parts = []
     for group in file.groups:
@@ -221,7 +294,7 @@ def _of_deletes(
     store: DataFiles, changes: _Changes, keys: Sequence[Mapping[str, Any]]
 ) -> list[pa.Table]:
     """The keys at places that were deleted."""
-    deletes = list(changes.deletes.values())
+    deletes, of_others = list(changes.deletes.values()), changes.keys is not None
     named = deleted_places(store, [], deletes, keep=True)
     if named is None:
         raise OSError("a file of deletes is not of Parquet")
@@ -231,7 +304,13 @@ def _of_deletes(
     parts = []
     for number, path in enumerate(paths):
         at = pc.unique(positions(deleted.places, number))
-        file = _opened(store, path, keys)
+        try:
+            file = _opened(store, path, keys, of_others=of_others)
+        except FileNotFoundError:
+            # A delete file that goes may name files that went long before: no state shows them.
+            if of_others:
+                continue
+            raise
         ends = [*file.starts[1:], file.footer.num_rows]
         for group, start, end in zip(file.groups, file.starts, ends, strict=True):
             inside = pc.and_(pc.greater_equal(at, start), pc.less(at, end))
@@ -241,10 +320,15 @@ def _of_deletes(
     return parts
 
 
-def _opened(store: DataFiles, path: str, columns: Sequence[Mapping[str, Any]]) -> TableFile:
+def _opened(
+    store: DataFiles, path: str, columns: Sequence[Mapping[str, Any]], *, of_others: bool = False
+) -> TableFile:
     if not is_read_by(store, path):
         raise OSError(f"{path} is not of Parquet")
     file = stored_file(store, path)
     if not file.reads(columns):
         raise OSError(f"{path} has other types than the table")
+    # The metadata may have the values of a column that a file of others lacks.
+    if of_others and len(file.own(columns)) < len(columns):
+        raise OSError(f"{path} lacks a column of the key")
     return file

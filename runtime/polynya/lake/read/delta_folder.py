@@ -25,7 +25,12 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from polynya.formats.records.columnar import column_types
-from polynya.lake.read.parquet_folder import UNREADABLE, FileReplacedError, FolderVersion
+from polynya.lake.read.parquet_folder import (
+    UNREADABLE,
+    FileReplacedError,
+    FolderChanges,
+    FolderVersion,
+)
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.error_catalogue.registered import (
     DELTA_FEATURE_REFUSED,
@@ -101,6 +106,18 @@ class DeltaFolder:
         if not 0 <= last - first < _MOST_COMMITS:
             return before == now
         return all(self._keeps_rows(version) for version in range(first, last + 1))
+
+    def changes(self, before: int, now: int) -> FolderChanges | str:
+        """The files that make the difference between two versions; or why they are not known."""
+        old, new = self.at(before), self.at(now)
+        if old is None or new is None:
+            return "the version that it has read is not in its log any more"
+        known = {file.path for version in (old, new) for file in version.files}
+        changing = self._changing(before & _VERSIONS, now & _VERSIONS)
+        # The rows of a file that came and went in between may be in one that says it changed none.
+        if changing is not None and not changing <= known:
+            changing = None
+        return FolderChanges.between(old, new, changing)
 
     def batches(self, version: FolderVersion) -> Iterator[pa.RecordBatch]:
         """The rows of a version. Raises OperationError."""
@@ -237,21 +254,48 @@ class DeltaFolder:
             ) from None
         return path
 
+    def _changing(self, before: int, now: int) -> frozenset[str] | None:
+        """The files by which commits after one up to another change rows; None: not known."""
+        if not 0 < now - before <= _MOST_COMMITS:
+            return None
+        paths: set[str] = set()
+        for version in range(before + 1, now + 1):
+            actions = self._actions(version)
+            if actions is None:
+                return None
+            for file in (file for action in actions for file in _files(action)):
+                if file.get("dataChange") is not False:
+                    paths.add(unquote(str(file.get("path"))))
+        return frozenset(paths)
+
     def _keeps_rows(self, version: int) -> bool:
         """Whether a commit surely changed no row and no column."""
+        actions = self._actions(version)
+        return actions is not None and all(map(_is_quiet, actions))
+
+    def _actions(self, version: int) -> list[dict[str, Any]] | None:
+        """What a commit did; None where that is not known."""
         try:
             content = self.store.read(f"{_LOG}/{version:020d}.json", _MOST_COMMIT)
             actions = [json.loads(line) for line in content.data.splitlines() if line.strip()]
         except (OSError, ValueError, RecursionError):
-            return False
-        return all(isinstance(action, dict) and _is_quiet(action) for action in actions)
+            return None
+        sound = len(content.data) < _MOST_COMMIT and all(
+            isinstance(action, dict) and all(isinstance(file, dict) for file in _files(action))
+            for action in actions
+        )
+        return actions if sound else None
+
+
+def _files(action: dict[str, Any]) -> list[Any]:
+    """The files that an action adds or removes."""
+    return [action[kind] for kind in ("add", "remove") if kind in action]
 
 
 def _is_quiet(action: dict[str, Any]) -> bool:
     if "metaData" in action or "protocol" in action:
         return False
-    files = (action[kind] for kind in ("add", "remove") if kind in action)
-    return all(isinstance(file, dict) and file.get("dataChange") is False for file in files)
+    return all(file.get("dataChange") is False for file in _files(action))
 
 
 def _digest(table: str) -> int:

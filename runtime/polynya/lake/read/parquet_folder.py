@@ -5,6 +5,9 @@ ETag and the time). Its number is a digest of that list, so the same files have 
 each process. Rows are read from the files of one version: a file that was replaced since its
 listing ends the read.
 
+The list is in the order of the files' times. So an older version to which files were only added is
+the beginning of the list, and its number tells where it ends.
+
 As Spark does, files and folders whose names begin with `_` or `.` are left out, and a folder
 `day=2026-01-31` gives the rows below it a column, as text.
 """
@@ -15,7 +18,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import unquote
 
@@ -75,7 +78,7 @@ class FolderVersion:
         schema = self.schema
         try:
             with store.open(file.path) as opened:
-                for batch in exact_batches(opened, _BATCH_ROWS):
+                for batch in exact_batches(opened, _BATCH_ROWS, columns=list(self.columns)):
                     batch.validate(full=True)
                     yield pa.RecordBatch.from_arrays(
                         [self._column(batch, field, given) for field in schema], schema=schema
@@ -107,6 +110,85 @@ class FileReplacedError(Exception):
     """A file is not the listed one any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class FolderChanges:
+    """The files that make the difference between two versions of a table, each as a version.
+
+    A row that is in one version only is in one of them. `share` is theirs of all bytes.
+    """
+
+    removed: FolderVersion
+    added: FolderVersion
+    share: float
+
+    @classmethod
+    def between(
+        cls, before: FolderVersion, now: FolderVersion, only: frozenset[str] | None = None
+    ) -> FolderChanges:
+        """Those of two versions with the same columns; `only` these paths, where that is known."""
+        removed, added = (
+            replace(
+                one,
+                files=tuple(
+                    file
+                    for file in one.files
+                    if file not in others and (only is None or file.path in only)
+                ),
+            )
+            for one, others in ((before, frozenset(now.files)), (now, frozenset(before.files)))
+        )
+        sizes = [
+            sum(file.size for file in files)
+            for files in (removed.files + added.files, before.files + now.files)
+        ]
+        return cls(removed, added, sizes[0] / max(1, sizes[1]))
+
+    def keys(self, store: ObjectStore, columns: Sequence[str], most: int) -> pa.Table | str:
+        """The values of some columns in all rows of these files; more than `most` are not read.
+
+        The reason, as a sentence, where they are not known.
+        """
+        if lacking := [name for name in columns if name not in self.added.columns]:
+            return f"it has no column {shown(lacking[0])}"
+        types = {name: self.added.columns[name] for name in columns}
+        tasks = [
+            (replace(version, columns=types), file)
+            for version in (self.removed, self.added)
+            for file in version.files
+        ]
+        parts: list[pa.Table] = []
+        with ThreadPoolExecutor(_READERS) as pool:
+            for first in range(0, len(tasks), _READERS):
+                some = tasks[first : first + _READERS]
+                for part in pool.map(lambda task: _keys_of(store, task[0], task[1], most), some):
+                    if isinstance(part, str):
+                        return part
+                    parts.append(part)
+                if sum(part.num_rows for part in parts) > most:
+                    return f"more than {most:,} of its rows were written since"
+        none = replace(self.added, columns=types).schema.empty_table()
+        return pa.concat_tables([none, *parts])
+
+
+def _keys_of(
+    store: ObjectStore, version: FolderVersion, file: ObjectInfo, most: int
+) -> pa.Table | str:
+    """The rows of a file, of a version with some columns; a few more than `most` at the most."""
+    batches: list[pa.RecordBatch] = []
+    rows = 0
+    try:
+        for batch in version.rows_of(store, file):
+            batches.append(batch)
+            rows += batch.num_rows
+            if rows > most:
+                break
+    except FileReplacedError:
+        return f"its file {shown(file.path)} was replaced or removed"
+    except UNREADABLE as error:
+        return f"its file {shown(file.path)} was not read: {error}"
+    return pa.Table.from_batches(batches, version.schema)
+
+
 @dataclass(slots=True)
 class ParquetFolder:
     """The files below the root of a store. Footers of files that stay are read once."""
@@ -123,22 +205,39 @@ class ParquetFolder:
         Parquet, or files disagree about a column. Raises what the store raises.
         """
         files = tuple(self._listed())
-        number = _digest(files)
+        if not files:
+            reason = f"{shown(self._place)} holds no Parquet file"
+            raise REGISTERED_MISSING(where=self._name, table=self._name, reason=reason)
+        *_, number = _numbers(files)
         if self._newest is None or self._newest.number != number:
-            if not files:
-                reason = f"{shown(self._place)} holds no Parquet file"
-                raise REGISTERED_MISSING(where=self._name, table=self._name, reason=reason)
+            self._read_footers(files)
             self._newest = FolderVersion(number, files, self._columns(files))
         return self._newest
 
     def at(self, number: int) -> FolderVersion | None:
-        """A version that can be read: the newest, since files of others may be gone."""
+        """A version that can be read: the newest, or one to which files were only added."""
         newest = self._newest
-        return newest if newest is not None and newest.number == number else None
+        if newest is None or newest.number == number:
+            return newest
+        for count, found in enumerate(_numbers(newest.files), 1):
+            if found == number:
+                own = frozenset(_by_time(newest.files)[:count])
+                files = tuple(file for file in newest.files if file in own)
+                return FolderVersion(number, files, self._columns(files))
+        return None
 
     def shows_same_rows(self, before: int, now: int) -> bool:
         """Whether two versions surely have the same rows and columns."""
         return before == now
+
+    def changes(self, before: int, now: int) -> FolderChanges | str:
+        """The files that make the difference between two versions; or why they are not known."""
+        old, new = self.at(before), self.at(now)
+        if old is None or new is None:
+            return (
+                "a file of it was replaced or removed, or its new files are not newer than others"
+            )
+        return FolderChanges.between(old, new)
 
     def batches(self, version: FolderVersion) -> Iterator[pa.RecordBatch]:
         """The rows of a version. Raises OperationError."""
@@ -171,14 +270,17 @@ class ParquetFolder:
             if all(part and part[0] not in "_." for part in parts):
                 yield file
 
-    def _columns(self, files: Sequence[ObjectInfo]) -> dict[str, DataType]:
-        """The columns of all files, in the order in which they occur first."""
+    def _read_footers(self, files: Sequence[ObjectInfo]) -> None:
+        """Know those of these files, and no others."""
         new = [file for file in files if (file.path, file.version) not in self._footers]
         with ThreadPoolExecutor(_READERS) as pool:
             read = zip(new, pool.map(self._footer, new), strict=True)
             known = self._footers | {(file.path, file.version): types for file, types in read}
         listed = {(file.path, file.version) for file in files}
         self._footers = {place: types for place, types in known.items() if place in listed}
+
+    def _columns(self, files: Sequence[ObjectInfo]) -> dict[str, DataType]:
+        """The columns of all files, in the order in which they occur first."""
         columns: dict[str, DataType] = {}
         for file in files:
             for name, kind in self._footers[file.path, file.version].items():
@@ -224,6 +326,13 @@ def _folders(path: str) -> dict[str, str | None]:
     }
 
 
-def _digest(files: Sequence[ObjectInfo]) -> int:
-    listed = json.dumps([(file.path, file.size, file.version) for file in files])
-    return int.from_bytes(hashlib.sha256(listed.encode()).digest()[:8]) >> 1
+def _by_time(files: Sequence[ObjectInfo]) -> list[ObjectInfo]:
+    return sorted(files, key=lambda file: (file.written or 0.0, file.path))
+
+
+def _numbers(files: Sequence[ObjectInfo]) -> Iterator[int]:
+    """The numbers of the versions of the first one, two … files by time, the last of all files."""
+    digest = hashlib.sha256()
+    for file in _by_time(files):
+        digest.update(json.dumps([file.path, file.size, file.version]).encode())
+        yield int.from_bytes(digest.digest()[:8]) >> 1

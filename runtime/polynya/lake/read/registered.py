@@ -12,6 +12,13 @@ from typing_extensions import override
 
 from polynya.lake.errors import machine_error
 from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.read.changed_keys import (
+    MOST_ROWS,
+    changed_keys_of_others,
+    columns_at,
+    may_change,
+    snapshots_between,
+)
 from polynya.lake.read.parquet_folder import (
     UNREADABLE,
     FileReplacedError,
@@ -62,9 +69,32 @@ class RegisteredReader(Protocol):
         """Whether two versions surely have the same rows and columns; `before` is the older one."""
         ...
 
-    def rows(self, version: int) -> DataFrame:
-        """The rows of a version that can be read. Raises OperationError."""
+    def rows(self, version: int, columns: Sequence[str] | None = None) -> DataFrame:
+        """The rows of a version that can be read; of `columns` those that it has.
+
+        Raises OperationError.
+        """
         ...
+
+    def changes(self, before: int, now: int) -> RegisteredChanges | str:
+        """What differs between two versions with the same columns, by the declared keys.
+
+        These tell the rows of both apart. The reason, as a sentence, where that is not known.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredChanges:
+    """The keys of all rows that differ between two versions; more is allowed.
+
+    `share` is that of the table that was read for them. `rows` are those that differ, before and
+    now, and more with these keys; None: they are not known apart from the others.
+    """
+
+    keys: pa.Table
+    share: float
+    rows: tuple[DataFrame, DataFrame] | None = None
 
 
 def reader_of(
@@ -105,19 +135,16 @@ class RegisteredIceberg(RegisteredReader):
     @override
     def shows_same_rows(self, before: int, now: int) -> bool:
         metadata = self._opened.metadata()
-        snapshots = {one["snapshot-id"]: one for one in metadata.get("snapshots", ())}
-        at: int | None = now
-        while at != before:
-            one = snapshots.get(at)
-            if one is None or one.get("summary", {}).get("operation") != "replace":
-                return False
-            at = one.get("parent-snapshot-id")
+        if before == now or snapshots_between(metadata, before, now, may_change) != []:
+            return before == now
         # The columns of a snapshot are those that the table had when it was committed.
-        schemas = {snapshots[one].get("schema-id") for one in (before, now) if one in snapshots}
-        return before == now or (before in snapshots and len(schemas) == 1)
+        columns = columns_at(metadata, before)
+        return columns is not None and columns == columns_at(metadata, now)
 
     @override
-    def rows(self, version: int) -> DataFrame:
+    def rows(self, version: int, columns: Sequence[str] | None = None) -> DataFrame:
+        # Spark reads the columns that count.
+        del columns
         text = f"SELECT * FROM {self._quoted} WHERE false"
         if version != _EMPTY:
             text = f"SELECT * FROM {self._opened.at(version)}"
@@ -125,6 +152,16 @@ class RegisteredIceberg(RegisteredReader):
             return self.spark.sql(text)
         except (PySparkException, Py4JError) as error:
             raise _unreadable(self._name, error) from error
+
+    @override
+    def changes(self, before: int, now: int) -> RegisteredChanges | str:
+        if before == _EMPTY:
+            return "it was empty"
+        table = self._opened
+        keys = changed_keys_of_others(table, self.dataset.table.keys, before, now)
+        if isinstance(keys, str):
+            return keys
+        return RegisteredChanges(keys, keys.num_rows / max(1, table.rows()))
 
     @property
     def _opened(self) -> IcebergTable:
@@ -169,10 +206,27 @@ class RegisteredParquet(RegisteredReader):
         return self.folder.shows_same_rows(before, now)
 
     @override
-    def rows(self, version: int) -> DataFrame:
+    def rows(self, version: int, columns: Sequence[str] | None = None) -> DataFrame:
         found = self.folder.at(version)
         assert found is not None, "`holds` is asked first"
-        tasks = _tasks(found.files, self.spark.sparkContext.defaultParallelism)
+        if columns is not None:
+            some = {name: kind for name, kind in found.columns.items() if name in columns}
+            found = replace(found, columns=some)
+        return self._rows(found)
+
+    @override
+    def changes(self, before: int, now: int) -> RegisteredChanges | str:
+        found = self.folder.changes(before, now)
+        if isinstance(found, str):
+            return found
+        keys = found.keys(self.folder.store, self.dataset.table.keys, MOST_ROWS)
+        if isinstance(keys, str):
+            return keys
+        rows = self._rows(found.removed), self._rows(found.added)
+        return RegisteredChanges(keys, found.share, rows)
+
+    def _rows(self, found: FolderVersion) -> DataFrame:
+        tasks = _tasks(found.files, self.spark.sparkContext.defaultParallelism) or [[]]
         name = self.dataset.relations.current
         make = _FilesOfTasks(name, self.folder.store, tasks, replace(found, files=()))
         return rows_of_tasks(self.spark, len(tasks), make, found.schema)
@@ -224,14 +278,14 @@ def task_error(error: BaseException) -> PolynyaError | None:
 
 
 def refuse_wrong_keys(reader: RegisteredReader, rows: DataFrame) -> None:
-    """Raise OperationError unless the declared keys tell the rows of a version apart.
+    """Raise OperationError unless the declared keys tell these rows of a version apart.
 
     Raises what Spark raises.
     """
     name, keys = reader.dataset.relations.current, reader.dataset.table.keys
     if not keys:
         return
-    lacking = [key for key in keys if key not in rows.columns]
+    lacking = [one for one in reader.dataset.table.named_columns if one not in rows.columns]
     if lacking:
         problem = f"it has no column {shown(lacking[0])}"
         raise REGISTERED_KEYS_WRONG(where=name, table=name, problem=problem)

@@ -45,7 +45,14 @@ class RegisteredTable(Frozen):
     keys: tuple[Column, ...] = Field(
         default=(),
         description="Columns that together tell the rows apart. Each step that reads a new version "
-        "checks them. Default: rows may be equal.",
+        "checks them. Default: rows may be equal, and each new version computes whole queries.",
+    )
+    changed_by: Column | None = Field(
+        default=None,
+        description="A column that gets another value with each change of a row, such as "
+        "`updated_at`: rows of rewritten files that keep it count as unchanged. That is a promise "
+        "of the owner, which Polynya does not check. Default: all rows of new files count as "
+        "changed.",
     )
 
     @model_validator(mode="after")
@@ -60,6 +67,24 @@ class RegisteredTable(Frozen):
                 },
             )
         return self
+
+    @model_validator(mode="after")
+    def _has_keys_for_changes(self) -> Self:
+        if self.changed_by is not None and not self.keys:
+            raise PydanticCustomError(
+                "polynya_value",
+                "{message}",
+                {
+                    "message": "`changed_by` needs `keys`: by them a row is found again",
+                    "fix": "write `keys`, or remove `changed_by`",
+                },
+            )
+        return self
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """The columns that its settings name."""
+        return self.keys if self.changed_by is None else (*self.keys, self.changed_by)
 
     @property
     def folder(self) -> str | None:

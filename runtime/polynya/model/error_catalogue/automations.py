@@ -165,6 +165,6 @@ ACTION_NOT_IN_AGENT: Final = ErrorEntry(
     message="the action cannot run in an agent: {reason}",
     state="nothing was changed by the action",
     fix="take it out of the automation, or run the automation by `polynya run` elsewhere",
-    page="An agent owns its tables. In a cluster whose nodes share work, a `reload` is asked of the "
-    "owners of the tables; an agent that is alone takes no such requests.",
+    page="An agent owns its tables. In a cluster whose nodes share work, the owners of the tables "
+    "are asked to `reload`; an agent that is alone takes no such requests.",
 )
