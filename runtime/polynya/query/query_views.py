@@ -89,8 +89,8 @@ LIMITS: Final[Mapping[Dialect, EngineLimits]] = {
 _KINDS: Final = (
     exp.Select, exp.Union, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group, exp.Having,
     exp.Distinct, exp.Table, exp.TableAlias, exp.Alias, exp.Column, exp.Identifier, exp.Star,
-    exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.And, exp.Or, exp.Not, exp.Is, exp.EQ,
-    exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Like, exp.Case, exp.If,
+    exp.Literal, exp.Neg, exp.Boolean, exp.Null, exp.Paren, exp.And, exp.Or, exp.Not, exp.Is,
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Like, exp.Case, exp.If,
     exp.Cast, exp.DataType, exp.DataTypeParam, exp.DPipe, exp.Coalesce, exp.Nullif, exp.Count,
     exp.Sum, exp.Min, exp.Max, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Length, exp.Year, exp.Month,
     exp.Day, exp.Substring, exp.DateDiff, exp.Round, exp.Window, exp.Order, exp.Ordered,

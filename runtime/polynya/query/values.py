@@ -208,8 +208,12 @@ def number(text: str) -> EmbeddedValue:
     """A number as Spark reads it: int, bigint, or decimal, which takes the type of its company."""
     constant = Constant(text, is_string=False)
     if _INTEGER.fullmatch(text):
-        for kind, bits, name in ((INT, 31, "INTEGER"), (BIGINT, 63, "BIGINT")):
-            if -(2**bits) < int(text) < 2**bits:
+        # The smallest bigint is too large a number for parsers that see its sign later.
+        for kind, least, most, name in (
+            (INT, -(2**31), 2**31, "INTEGER"),
+            (BIGINT, 1 - 2**63, 2**63, "BIGINT"),
+        ):
+            if least <= int(text) < most:
                 return EmbeddedValue(f"CAST({text} AS {name})", kind, text, constant)
     elif _POINTED.fullmatch(text):
         return EmbeddedValue("", None, None, constant)
@@ -288,6 +292,9 @@ def _first_known(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue
     types = {argument.type for argument in arguments}
     if len(types) != 1 or None in types or (name != "coalesce" and len(arguments) != 2):
         return None
+    if len(arguments) == 1:
+        # Trino and Snowflake want two.
+        return EmbeddedValue(arguments[0].sql, arguments[0].type)
     return EmbeddedValue(f"coalesce({_listed(arguments)})", arguments[0].type)
 
 
