@@ -216,6 +216,17 @@ def test_redshift_compares_no_texts_in_any_place() -> None:
         assert text_in(Dialect.SNOWFLAKE, query)
 
 
+def test_a_full_join_is_on_equal_columns_where_no_other_is_known() -> None:
+    query = "SELECT a.id FROM shop.kinds a\n  FULL JOIN shop.kinds b ON a.id = b.n{more}"
+
+    assert text_in(Dialect.REDSHIFT, query.format(more=" AND (b.big = a.big)"))
+    for more in (" AND a.n > 1", " AND a.id = a.n", " AND (a.n = 1 OR b.id = a.id)"):
+        with pytest.raises(NotEmbeddedError, match="FULL JOIN") as refused:
+            text_in(Dialect.REDSHIFT, query.format(more=more))
+        assert query[refused.value.start :].startswith("a.id = b.n")
+        assert rows_of(query.format(more=more))
+
+
 def test_an_error_of_the_embedded_engine_reaches_no_view() -> None:
     # The mean has one for large sums; it leaves out nothing else.
     text = flat(text_in(Dialect.TRINO, "SELECT avg(n) AS a FROM shop.kinds"))

@@ -35,6 +35,7 @@ from polynya.model.types import (
 )
 from polynya.query.dialects import EngineView, type_in
 from polynya.query.selects import Query, translate
+from polynya.query.sources import FULL_JOIN
 from polynya.query.translate import NotEmbeddedError, parsed
 from polynya.query.values import (
     LARGE_SUMS,
@@ -80,6 +81,7 @@ LIMITS: Final[Mapping[Dialect, EngineLimits]] = {
             **_WAREHOUSE,
             "LIKE": _BLANKS,
             "<=>": "Redshift has no such operator",
+            FULL_JOIN: "Redshift refuses it",
         },
     ),
     Dialect.DATABRICKS: EngineLimits(functions={**_LETTERS, "day of a time": _ZONE}),

@@ -27,7 +27,7 @@ from polynya.model.types import (
     DataType,
     Decimal,
 )
-from polynya.query.translate import NotEmbeddedError
+from polynya.query.translate import NotEmbeddedError, start_of
 
 #: The most digits of a decimal.
 MAX_DIGITS: Final = 38
@@ -119,10 +119,12 @@ class EngineLimits:
             reason = self.compared[datatype]
             raise NotEmbeddedError(f"a comparison of values of type {datatype}: {reason}")
 
-    def check_function(self, name: str) -> None:
-        """Raise NotEmbeddedError for a function that is another one there."""
+    def check_function(self, name: str, node: exp.Expr | None = None) -> None:
+        """Raise NotEmbeddedError for a function that is another one there; `node` has its place."""
         if name in self.functions:
-            raise NotEmbeddedError(f"{name}: {self.functions[name]}")
+            error = NotEmbeddedError(f"{name}: {self.functions[name]}")
+            error.start = None if node is None else start_of(node)
+            raise error
 
 
 @dataclass(frozen=True, slots=True)
