@@ -84,7 +84,8 @@ OTHERS = (
     "n / id", "id / n", "if(v, n, 0)", "if(n > 1, name, NULL)", "nvl(name, 'x')",
     "substring(name, 2, 2)", "substr(name, 1)", "round(amount, 2)", "round(amount)", "amount * 2",
     "amount - 1.25", "amount + n", "datediff(day, DATE '2026-01-01')", "CAST(n AS double)",
-    "CAST(n AS decimal(12,1))", "CAST(amount AS decimal(24,5))",
+    "CAST(n AS decimal(12,1))", "CAST(amount AS decimal(24,5))", "n * 1234567890123.25",
+    "day IN ('2026-02-03', '1582-10-04')", "-2147483648", "coalesce(n)",
 )  # fmt: skip
 
 
@@ -231,6 +232,13 @@ def test_each_statement_before_during_and_after_an_apply(lab: Lab) -> None:
             statement = one.format(v=f"{lab.schema}.users", s="users")
             assert_same(project, lab, statement, ordered="ORDER BY" in statement)
     assert assert_same(project, lab, all_of(expressions(6), f"{lab.schema}.users"))
+
+
+@pytest.mark.slow
+def test_spark_compares_times_in_a_list_as_texts(lab: Lab) -> None:
+    time, text = "TIMESTAMP '2026-01-01 00:00:00'", "'2026-01-01T00:00:00'"
+
+    assert lab.rows(f"SELECT {time} IN ({text}), {time} = {text}") == [(False, True)]
 
 
 @pytest.mark.slow

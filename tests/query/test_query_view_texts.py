@@ -66,6 +66,13 @@ def rows_of(query: str) -> list[tuple[object, ...]]:
         ("id / n", [(1, 1 / 3), (2, None), (3, None), (4, 4.0)]),
         ("amount * 1.05", [(1, Decimal("10.5525")), (2, Decimal("-0.0525")), (3, None),
                            (4, Decimal("0.1575"))]),
+        # Of two decimals of 64 bits, with more digits than these hold.
+        ("amount * 123456789012345678", [(1, Decimal("1240740729574074063.90")),
+                                         (2, Decimal("-6172839450617283.90")), (3, None),
+                                         (4, Decimal("18518518351851851.70"))]),
+        ("n > -1 AND n IN (-5, 3)", [(1, True), (2, False), (3, None), (4, False)]),
+        ("coalesce(n)", [(1, 3), (2, 0), (3, None), (4, 1)]),
+        ("day IN ('2026-03-01')", [(1, True), (2, False), (3, None), (4, False)]),
         ("round(amount, 1)", [(1, Decimal("10.1")), (2, Decimal("-0.1")), (3, None),
                               (4, Decimal("0.2"))]),
         # A NULL in a concatenation is one of the whole; texts are counted from 1, by characters.
@@ -152,6 +159,8 @@ REFUSED = (
     ("id,\n  amount / 2 AS x", "`/` of decimal(9,2) and int", ENGINES),
     ("id,\n  substring(Name, 0, 2) AS x", "the function substring(", ENGINES),
     ("id,\n  tags[0] AS x", "BRACKET", ENGINES),
+    ("id,\n  at IN ('2026-01-01T00:00:00') AS x", "IN of times", ENGINES),
+    ("id,\n  local IN ('2026-01-01 00:00:00.50') AS x", "IN of times", ENGINES),
     ("id,\n  ratio > 0.5 AS x", "NaN", (Dialect.TRINO, Dialect.ATHENA, Dialect.SNOWFLAKE)),
     ("id,\n  Name = 'a' AS x", "blanks at the end", (Dialect.REDSHIFT,)),
     ("id,\n  amount * 2 AS x", "arithmetic of decimals", (Dialect.SNOWFLAKE, Dialect.REDSHIFT)),
@@ -205,6 +214,17 @@ def test_redshift_compares_no_texts_in_any_place() -> None:
         with pytest.raises(NotEmbeddedError, match="blanks at the end"):
             text_in(Dialect.REDSHIFT, query)
         assert text_in(Dialect.SNOWFLAKE, query)
+
+
+def test_a_full_join_is_on_equal_columns_where_no_other_is_known() -> None:
+    query = "SELECT a.id FROM shop.kinds a\n  FULL JOIN shop.kinds b ON a.id = b.n{more}"
+
+    assert text_in(Dialect.REDSHIFT, query.format(more=" AND (b.big = a.big)"))
+    for more in (" AND a.n > 1", " AND a.id = a.n", " AND (a.n = 1 OR b.id = a.id)"):
+        with pytest.raises(NotEmbeddedError, match="FULL JOIN") as refused:
+            text_in(Dialect.REDSHIFT, query.format(more=more))
+        assert query[refused.value.start :].startswith("a.id = b.n")
+        assert rows_of(query.format(more=more))
 
 
 def test_an_error_of_the_embedded_engine_reaches_no_view() -> None:

@@ -145,6 +145,9 @@ class Expressions:
             isinstance(_bare(expression), exp.Literal) for expression in node.expressions
         ):
             raise NotEmbeddedError("IN with something else than literals")
+        if self.value(node.this).type in {TIMESTAMP, TIMESTAMP_NTZ}:
+            # Of a date Spark's text is the only one that a literal may have.
+            raise NotEmbeddedError("IN of times, which Spark compares by their texts")
         return EmbeddedValue(f"({' OR '.join(tests)})", BOOLEAN)
 
     def _between(self, node: exp.Between) -> EmbeddedValue:
@@ -341,6 +344,7 @@ def direction(node: exp.Expr) -> str:
 _NAMES: Final[Mapping[DataType, str]] = {INT: "INTEGER", BIGINT: "BIGINT"}
 _DECIMAL: Final = re.compile(r"DECIMAL\(([0-9]{1,2})(?:, ?([0-9]{1,2}))?\)")
 _DIGITS: Final[Mapping[DataType, int]] = {INT: 10, BIGINT: 20}
+_DIGITS_OF_64_BITS: Final = 18
 
 
 def _decimal_named(node: exp.Expr) -> Decimal | None:
@@ -387,6 +391,9 @@ def _of_decimals(sign: str, left: EmbeddedValue, right: EmbeddedValue) -> Embedd
         result = Decimal(whole + scale + 1, scale)
     if result.precision > MAX_DIGITS:
         raise NotEmbeddedError(f"{one} {sign} {other}, whose result Spark rounds")
+    if max(one.precision, other.precision) <= _DIGITS_OF_64_BITS < result.precision:
+        # From sides of 64 bits DuckDB makes no wider result, and reports an overflow.
+        one = Decimal(_DIGITS_OF_64_BITS + 1, one.scale)
     sides = [
         f"CAST({as_decimal(value, kind_)} AS {named_decimal(kind_)})"
         for value, kind_ in ((left, one), (right, other))
@@ -544,7 +551,7 @@ def _average(value: EmbeddedValue) -> EmbeddedValue | None:
         return None
     # Spark adds doubles, whose sum depends on the order once it is no longer exact.
     exact = f"coalesce(sum(abs(CAST({value.sql} AS HUGEINT))), 0) < {EXACT}"
-    average = f"CAST(sum({value.sql}) AS DOUBLE) / count({value.sql})"
+    average = f"CAST(sum({value.sql}) AS DOUBLE) / nullif(count({value.sql}), 0)"
     return EmbeddedValue(
         f"(CASE WHEN {exact} THEN {average} ELSE error('{LARGE_SUMS}') END)", DOUBLE
     )

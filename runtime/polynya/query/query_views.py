@@ -35,6 +35,7 @@ from polynya.model.types import (
 )
 from polynya.query.dialects import EngineView, type_in
 from polynya.query.selects import Query, translate
+from polynya.query.sources import FULL_JOIN
 from polynya.query.translate import NotEmbeddedError, parsed
 from polynya.query.values import (
     LARGE_SUMS,
@@ -80,6 +81,7 @@ LIMITS: Final[Mapping[Dialect, EngineLimits]] = {
             **_WAREHOUSE,
             "LIKE": _BLANKS,
             "<=>": "Redshift has no such operator",
+            FULL_JOIN: "Redshift refuses it",
         },
     ),
     Dialect.DATABRICKS: EngineLimits(functions={**_LETTERS, "day of a time": _ZONE}),
@@ -89,8 +91,8 @@ LIMITS: Final[Mapping[Dialect, EngineLimits]] = {
 _KINDS: Final = (
     exp.Select, exp.Union, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group, exp.Having,
     exp.Distinct, exp.Table, exp.TableAlias, exp.Alias, exp.Column, exp.Identifier, exp.Star,
-    exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.And, exp.Or, exp.Not, exp.Is, exp.EQ,
-    exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Like, exp.Case, exp.If,
+    exp.Literal, exp.Neg, exp.Boolean, exp.Null, exp.Paren, exp.And, exp.Or, exp.Not, exp.Is,
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Like, exp.Case, exp.If,
     exp.Cast, exp.DataType, exp.DataTypeParam, exp.DPipe, exp.Coalesce, exp.Nullif, exp.Count,
     exp.Sum, exp.Min, exp.Max, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Length, exp.Year, exp.Month,
     exp.Day, exp.Substring, exp.DateDiff, exp.Round, exp.Window, exp.Order, exp.Ordered,

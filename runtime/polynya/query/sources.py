@@ -19,6 +19,8 @@ _JOINS: Final[Mapping[tuple[str, str], str]] = {
     ("RIGHT", ""): "RIGHT JOIN", ("RIGHT", "OUTER"): "RIGHT JOIN",
     ("FULL", ""): "FULL JOIN", ("FULL", "OUTER"): "FULL JOIN",
 }  # fmt: skip
+#: As `EngineLimits` calls it.
+FULL_JOIN: Final = "a FULL JOIN on more than equal columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,10 @@ def sources(
         if any(same(source.name, other.name) for other in scope.sources):
             raise NotEmbeddedError(f"two relations of the name {source.name}")
         scope = Scope((*scope.sources, source), names.limits)
-        text += f" {word} {more} ON {Expressions(scope).condition(condition)}"
+        on = Expressions(scope).condition(condition)
+        if word == "FULL JOIN" and not _has_only_pairs(condition, scope, source):
+            names.limits.check_function(FULL_JOIN, condition)
+        text += f" {word} {more} ON {on}"
     return f" FROM {text}", scope
 
 
@@ -82,6 +87,22 @@ def _source(
     place = f"t{next(names.numbers)}"
     shown = alias.name if alias is not None else own
     return f"{relation.sql} AS {place}", AliasedRelation(shown, place, relation)
+
+
+def _has_only_pairs(condition: exp.Expr, scope: Scope, source: AliasedRelation) -> bool:
+    """Whether all that must hold is that columns of a relation equal columns of those before it."""
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.And):
+        sides = (condition.this, condition.expression)
+        return all(_has_only_pairs(side, scope, source) for side in sides)
+    if not _has_equality(condition):
+        return False
+    first, second = (
+        scope.resolve(side).sql.startswith(f"{source.alias}.")
+        for side in (condition.this, condition.expression)
+    )
+    return first != second
 
 
 def _has_equality(condition: exp.Expr) -> bool:

@@ -27,7 +27,7 @@ from polynya.model.types import (
     DataType,
     Decimal,
 )
-from polynya.query.translate import NotEmbeddedError
+from polynya.query.translate import NotEmbeddedError, start_of
 
 #: The most digits of a decimal.
 MAX_DIGITS: Final = 38
@@ -119,10 +119,12 @@ class EngineLimits:
             reason = self.compared[datatype]
             raise NotEmbeddedError(f"a comparison of values of type {datatype}: {reason}")
 
-    def check_function(self, name: str) -> None:
-        """Raise NotEmbeddedError for a function that is another one there."""
+    def check_function(self, name: str, node: exp.Expr | None = None) -> None:
+        """Raise NotEmbeddedError for a function that is another one there; `node` has its place."""
         if name in self.functions:
-            raise NotEmbeddedError(f"{name}: {self.functions[name]}")
+            error = NotEmbeddedError(f"{name}: {self.functions[name]}")
+            error.start = None if node is None else start_of(node)
+            raise error
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +210,12 @@ def number(text: str) -> EmbeddedValue:
     """A number as Spark reads it: int, bigint, or decimal, which takes the type of its company."""
     constant = Constant(text, is_string=False)
     if _INTEGER.fullmatch(text):
-        for kind, bits, name in ((INT, 31, "INTEGER"), (BIGINT, 63, "BIGINT")):
-            if -(2**bits) < int(text) < 2**bits:
+        # The smallest bigint is too large a number for parsers that see its sign later.
+        for kind, least, most, name in (
+            (INT, -(2**31), 2**31, "INTEGER"),
+            (BIGINT, 1 - 2**63, 2**63, "BIGINT"),
+        ):
+            if least <= int(text) < most:
                 return EmbeddedValue(f"CAST({text} AS {name})", kind, text, constant)
     elif _POINTED.fullmatch(text):
         return EmbeddedValue("", None, None, constant)
@@ -288,6 +294,9 @@ def _first_known(name: str, arguments: Sequence[EmbeddedValue]) -> EmbeddedValue
     types = {argument.type for argument in arguments}
     if len(types) != 1 or None in types or (name != "coalesce" and len(arguments) != 2):
         return None
+    if len(arguments) == 1:
+        # Trino and Snowflake want two.
+        return EmbeddedValue(arguments[0].sql, arguments[0].type)
     return EmbeddedValue(f"coalesce({_listed(arguments)})", arguments[0].type)
 
 
