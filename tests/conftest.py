@@ -40,9 +40,10 @@ SHORT_LIVED = (
     "-Djdk.lang.Process.launchMechanism=VFORK",
 )
 
-#: Files that share what one process makes: the templates of all stages, or the console's lake.
+#: Files that share what one process makes: the library of the CDK and the templates of all stages,
+#: or the console's lake.
 SHARING = {
-    "stacks": ("tests/stacks/",),
+    "stacks": ("tests/stacks/", "tests/constructs/test_examples.py"),
     "lake of the console": (
         "tests/console/test_every_page.py",
         "tests/console/test_journeys.py",

@@ -49,7 +49,8 @@ def test_pending_late_and_deleted_records(lab: Lab) -> None:
     users.apply(put(1, 10, name="it's", blob="AAEC/w=="), drop(2, 11), put(3, 2, name="late"))
     users.copy(put(1, 20, name=None), drop(3, 21), put(9, 22, name="new"), put(2, 3, name="before"))
 
-    for view in ("users", "users__whdr", "users__history", "users__changes"):
+    # `engines/test_engines.py` compares the other views.
+    for view in ("users__whdr", "users__history"):
         names, rows = shown_by_duckdb(users, view)
         columns = ", ".join(f"`{name}`" for name in names)
         wanted = users.lab.rows(f"SELECT {columns} FROM {users.dataset.relations.schema}.{view}")

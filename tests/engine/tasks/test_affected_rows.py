@@ -192,7 +192,7 @@ def follow_all(
 
 
 def test_what_changes_concern_is_all_that_is_computed(lab: Lab) -> None:
-    steps = follow_all(lab, 1, 3, ["an outer join", "groups over a join"])
+    steps = follow_all(lab, 1, 2, ["an outer join", "groups over a join"])
 
     assert steps
     assert all(" of " in step.how for step in steps), [step.how for step in steps]

@@ -355,6 +355,7 @@ def test_an_edited_query_without_a_table_is_derived_again(lab: Lab, users: Feed)
     assert (numbers.current("id"), numbers.steps()) == ([(2,)], 2)
 
 
+@pytest.mark.slow
 def test_it_shows_what_another_engine_answers_for_each_of_many_changes(lab: Lab) -> None:
     users = lab.feed("users")
     orders = lab.feed("orders", task={"name": f"{lab.schema}_orders"})
