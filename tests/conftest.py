@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 #: of small queries fill it again and again.
 ROOM_FOR_GARBAGE = ("-Xms1200m", "-Xmn700m")
 
-#: Another sixth was generating and compiling code, for queries over a dozen rows that run once.
-#: `make test-slow`, `make scenarios` and the commands that tests run generate it.
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
 #: Agents, captures and brokers in processes of their own live for half a minute: a third of their
 #: processor time was the JVM's second compiler. Starting `chmod` costs a third less the last way.
 SHORT_LIVED = (
@@ -233,6 +226,7 @@ def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
     from polynya.engine.session import start_spark
     from polynya.lake.spark import session
     from polynya.model.loader import load_project
+    from tests.lab.commands import INTERPRETED
     from tests.lab.permissions import without_chmod
 
     long_lived = _long_lived()
