@@ -6,9 +6,8 @@ import ast
 import re
 import subprocess
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
-
-import constructs
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = [ROOT / "requirements.txt", *sorted((ROOT / "requirements").glob("*.txt"))]
@@ -26,7 +25,9 @@ def tracked_files() -> list[Path]:
 def test_constructs_is_never_a_package_itself() -> None:
     """It would shadow the pip package `constructs` and break every synth."""
     assert not (ROOT / "constructs" / "__init__.py").exists()
-    assert Path(constructs.__file__ or "").parent != ROOT / "constructs"
+    found = find_spec("constructs")  # to import it would start Node.js
+    assert found is not None
+    assert Path(found.origin or "").parent != ROOT / "constructs"
 
 
 def test_locks_name_packages_and_hashes_but_no_place() -> None:
@@ -83,6 +84,8 @@ def test_every_dependency_has_its_line_in_the_decision_record() -> None:
         assert f"| {name} |" in record, f"{name} has no line in {record[:40]!r}…"
 
 
+#: A module of the CDK where it is imported.
+CDK_MODULE = re.compile(r"^\s*from aws_cdk import (\w+)", re.MULTILINE)
 #: Packages that another required package imports when it is there, not Polynya itself.
 ASKED_FOR_BY = {"backports.zstd": "fastavro"}
 #: Packages that are imported under another name than their own.
@@ -126,3 +129,22 @@ def imported(text: str) -> set[str]:
 def is_among(package: str, modules: set[str]) -> bool:
     """Whether one of the modules is the package, or in it."""
     return any(f"{module}.".startswith(f"{package}.") for module in modules)
+
+
+def test_mypy_reads_each_module_of_the_cdk_that_is_imported() -> None:
+    """Of a module that it skips, it checks nothing."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+    read = {
+        module
+        for one in settings["overrides"]
+        if one.get("follow_imports") == "normal"
+        for module in one["module"]
+    }
+    texts = [
+        path.read_text("utf-8")
+        for folder in ("app.py", "stacks", "constructs")
+        for path in sources(folder)
+    ]
+    named = {f"aws_cdk.{name}" for text in texts for name in CDK_MODULE.findall(text)}
+
+    assert named | {"aws_cdk"} == read
