@@ -207,6 +207,7 @@ def test_a_rebuild_mends_history_of_the_time_when_loaded_rows_were_changes(
     assert not verify(users.table()).findings
 
 
+@pytest.mark.slow
 def test_a_late_delete_makes_a_loaded_row_the_first_of_a_record(lab: Lab) -> None:
     capture = lab.capture(changes_retention="keep")
     land(capture, upsert(1, 10, name="Ann"), load(1, at=30, name="Anna"))

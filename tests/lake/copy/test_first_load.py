@@ -130,6 +130,7 @@ def test_what_a_later_batch_of_the_load_replaces_is_found_in_history(
     assert verify(users.table()).findings == []
 
 
+@pytest.mark.slow
 def test_a_load_that_is_begun_again_leaves_the_history_of_one(lab: Lab) -> None:
     users = lab.feed(initial_load="load/*.json")
     rows = [{**row(key, "Ann"), "tags": {"a": [1.5]}, "none": None} for key in (1, 2)]
