@@ -38,6 +38,7 @@ def shown_by_duckdb(users: Look, view: str) -> tuple[list[str], list[tuple[Any, 
         return list(found.columns), connection.execute(found.sql).fetchall()
 
 
+@pytest.mark.slow
 def test_pending_late_and_deleted_records(lab: Lab) -> None:
     users = lab.feed(
         task={"views": {"headers": True}},
@@ -49,8 +50,7 @@ def test_pending_late_and_deleted_records(lab: Lab) -> None:
     users.apply(put(1, 10, name="it's", blob="AAEC/w=="), drop(2, 11), put(3, 2, name="late"))
     users.copy(put(1, 20, name=None), drop(3, 21), put(9, 22, name="new"), put(2, 3, name="before"))
 
-    # `engines/test_engines.py` compares the other views.
-    for view in ("users__whdr", "users__history"):
+    for view in ("users", "users__whdr", "users__history", "users__changes"):
         names, rows = shown_by_duckdb(users, view)
         columns = ", ".join(f"`{name}`" for name in names)
         wanted = users.lab.rows(f"SELECT {columns} FROM {users.dataset.relations.schema}.{view}")

@@ -250,6 +250,7 @@ def test_transforms_that_read_a_table_before_and_after_an_apply_agree(
     assert third.current("id", "name", "people") == [(1, "ANN", 1), (2, "BOB", 1)]
 
 
+@pytest.mark.slow
 def test_a_flow_follows_its_tables_and_their_columns(lab: Lab, users: Feed) -> None:
     flow = [
         {"filter": "city IS NOT NULL"},
