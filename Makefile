@@ -80,7 +80,7 @@ test: dev $(NPM_PARTS) ## Run everything that CI runs: `make check`, stacks, tes
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint arrows docs-check
 	@$(MAKE) --no-print-directory --jobs=2 type quick
 
-# In a fresh clone mypy takes a minute and a half of one core: beside the tests it costs half.
+# In a fresh clone mypy takes three quarters of a minute of one core: beside the tests it costs half.
 .PHONY: quick
 quick: dev $(NPM_PARTS) ## Run all tests of `make test`, without style and types
 	@$(PYTEST) -m "not slow" $(ARGS)

@@ -6,6 +6,8 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Generator, Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,24 +25,20 @@ if TYPE_CHECKING:
 #: of small queries fill it again and again.
 ROOM_FOR_GARBAGE = ("-Xms1200m", "-Xmn700m")
 
-#: Another sixth was generating and compiling code, for queries over a dozen rows that run once.
-#: `make test-slow`, `make scenarios` and the commands that tests run generate it.
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
 #: Agents, captures and brokers in processes of their own live for half a minute: a third of their
-#: processor time was the JVM's second compiler. Starting `chmod` costs a third less the last way.
+#: processor time was the JVM's second compiler. Each start collected garbage five times to look for
+#: classes that nobody needs. Starting `chmod` costs a third less the last way.
 SHORT_LIVED = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
+    "-XX:MetaspaceSize=256m",
     "-Djdk.lang.Process.launchMechanism=VFORK",
 )
 
-#: Files that share what one process makes: the templates of all stages, or the console's lake.
+#: Files that share what one process makes: the library of the CDK and the templates of all stages,
+#: or the console's lake.
 SHARING = {
-    "stacks": ("tests/stacks/",),
+    "stacks": ("tests/stacks/", "tests/constructs/test_examples.py"),
     "lake of the console": (
         "tests/console/test_every_page.py",
         "tests/console/test_journeys.py",
@@ -66,17 +64,35 @@ def _long_lived() -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Look for no garbage among modules and tests, which stay: neither now nor at each later look.
 
     That was a sixth of the time in which the tests are collected.
     """
     gc.disable()
     try:
+        _import_own_share(session.config)
         return (yield)
     finally:
         gc.enable()
         gc.freeze()
+
+
+def _import_own_share(config: pytest.Config) -> None:
+    """In one of several test processes, import an equal share of the modules before all others.
+
+    A new clone has no module whose asserts are rewritten. The processes collect in one order, so
+    that each of them would rewrite all: half of the time of the collection.
+    """
+    number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    if not number or config.args_source is not config.ArgsSource.TESTPATHS:
+        return
+    share = slice(int(number), None, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+    for path in sorted(Path(__file__).parent.rglob("test_*.py"))[share]:
+        name = ".".join(path.relative_to(config.rootpath).with_suffix("").parts)
+        # The collection imports it again, and tells what is wrong with it.
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(name)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -212,6 +228,7 @@ def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
     from polynya.engine.session import start_spark
     from polynya.lake.spark import session
     from polynya.model.loader import load_project
+    from tests.lab.commands import INTERPRETED
     from tests.lab.permissions import without_chmod
 
     long_lived = _long_lived()

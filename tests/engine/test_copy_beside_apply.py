@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+import pytest
+
 from polynya.engine.runner import run_until_stopped, units
 from polynya.lake.apply.apply import ApplyOutcome, StagedApply
 from polynya.lake.apply.collected import Collected
@@ -102,6 +104,7 @@ def test_copies_go_on_while_a_dataset_is_applied(lab: Lab) -> None:
     assert users.totals() == {"in": 7, "out": 7, "filtered": 0, "quarantined": 0}
 
 
+@pytest.mark.slow
 def test_a_tombstone_outlives_an_older_event_that_was_copied_meanwhile(lab: Lab) -> None:
     users = lab.feed(history=False, tombstone_retention="1d")
     users.apply(put(1, 5, name="Ann"), put(2, 5, name="Ben"))

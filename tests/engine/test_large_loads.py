@@ -134,6 +134,7 @@ def test_a_load_of_several_commits_goes_on_where_it_stopped(lab: Lab) -> None:
     assert all(done.complete for done in users.table().state.copy.position.files.values())
 
 
+@pytest.mark.slow
 def test_a_key_of_an_earlier_commit_is_not_loaded_again(lab: Lab) -> None:
     users = loaded(lab, "users", BY_TASKS, [row(7), row(1)])
     users.land(row(1, city="Oulu"), row(2), file="load/2.json")
@@ -208,6 +209,7 @@ def test_files_whose_load_killed_tasks_are_read_one_by_one_and_the_guilty_one_se
     assert not any(begun.is_suspect(path) for path in paths)
 
 
+@pytest.mark.slow
 def test_empty_objects_of_a_large_load_are_those_of_a_batch(lab: Lab) -> None:
     files = [row(1, c={}, l=[{}], t={})], [row(2, c={"x": 1}, l=[{"y": [{}]}], t={})]
     tasks = loaded(lab, "tasks", BY_TASKS, *files)

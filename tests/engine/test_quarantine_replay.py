@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from polynya.engine.commands.replay import ReplayResult, replay
 from polynya.engine.inventory import ProjectTable
 from tests.lab.lab import Feed, Lab, drop, put
@@ -18,6 +20,7 @@ def seen(event: dict[str, object], *, bad: bool = False) -> dict[str, object]:
     return {**event, "seen": "yesterday" if bad else event["at"]}
 
 
+@pytest.mark.slow
 def test_the_tables_are_as_if_all_records_had_been_good_at_once(lab: Lab) -> None:
     """Updates, a delete and a first event are late by then, in a history that was applied."""
     users, good = lab.feed(timestamp="seen"), lab.feed("good")

@@ -55,6 +55,7 @@ def assert_as_spark(users: Feed) -> None:
         assert rows_of(read(["name", "id"], where="n >= 3 or name = 'late'")) == rows, end
 
 
+@pytest.mark.slow
 def test_what_is_pending_is_read_as_spark_reads_it(lab: Lab) -> None:
     types = {"id": "bigint", "seq": "int", "n": "int", "spots": "array<struct<x:int>>"}
     users = lab.feed(columns=types, history=True)

@@ -33,6 +33,7 @@ def test_a_suspended_dataset_is_applied_but_not_copied(lab: Lab) -> None:
         resume(users.table("somebody"), {})
 
 
+@pytest.mark.slow
 def test_the_other_tables_of_a_capture_go_on_and_the_suspended_one_catches_up(lab: Lab) -> None:
     capture = lab.capture()
     land(capture, upsert(1, 10, name="Ann"))

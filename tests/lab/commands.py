@@ -6,7 +6,7 @@ import io
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -16,6 +16,14 @@ from polynya.lake.spark.catalog import CATALOG, spark_properties
 from polynya.lake.spark.session import use_in_this_thread
 from polynya.model.loader import LoadedProject
 from tests.oracle.packs.driver import CommandDriver, Printed
+
+#: A sixth of a test's time was generating and compiling code, for queries over a dozen rows that
+#: run once. `make test-slow`, `make scenarios` and the processes that tests start generate it, and
+#: so do the views that are compared with those of other engines.
+INTERPRETED: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 class InProcessDriver(CommandDriver):
@@ -53,13 +61,17 @@ def commands_over(session: Callable[[LoadedProject], Any]) -> Iterator[pytest.Mo
                 signal.signal(number, handler)
 
 
-def fresh_session(spark: Any, project: LoadedProject) -> Any:
+def fresh_session(spark: Any, project: LoadedProject, *, compiled: bool = False) -> Any:
     """A session of its own over the catalog of a project, in the JVM of the tests.
 
-    It takes the place of `spark` there, until `use_everywhere(spark)`.
+    It takes the place of `spark` there, until `use_everywhere(spark)`. Queries are `compiled` as
+    users have them, or as those of `spark` are.
     """
     project.target.warehouse.mkdir(parents=True, exist_ok=True)
     session = spark.newSession()
+    if not compiled:
+        for name in INTERPRETED:
+            session.conf.set(name, spark.conf.get(name))
     for name, value in spark_properties(project.target).items():
         session.conf.set(f"spark.sql.catalog.{CATALOG}.{name}", value)
     use_everywhere(session)

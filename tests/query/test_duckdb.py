@@ -38,6 +38,7 @@ def shown_by_duckdb(users: Look, view: str) -> tuple[list[str], list[tuple[Any, 
         return list(found.columns), connection.execute(found.sql).fetchall()
 
 
+@pytest.mark.slow
 def test_pending_late_and_deleted_records(lab: Lab) -> None:
     users = lab.feed(
         task={"views": {"headers": True}},

@@ -37,6 +37,7 @@ def test_a_random_life_of_a_capture(lab: Lab, seed: int) -> None:
     assert not found, "\n".join(found)[:6000]
 
 
+@pytest.mark.slow
 def test_a_reload_that_takes_all_values_for_equal_would_be_seen(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,6 +49,7 @@ def test_a_reload_that_takes_all_values_for_equal_would_be_seen(
     assert Life(lab, seeded(1)).live(6)
 
 
+@pytest.mark.slow
 def test_a_placeholder_that_is_taken_for_a_value_would_be_seen(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,7 +64,7 @@ def check(case: Any) -> None:
         case.operation.validate_response(answer)
 
 
-@pytest.mark.parametrize("examples", [5, slow(150)])
+@pytest.mark.parametrize("examples", [3, slow(150)])
 def test_no_request_is_a_bug_and_each_error_is_a_problem(described: Any, examples: int) -> None:
     routes = [found.ok() for found in described.get_all_operations()]
     # Actions first: the operations that they start are asked for by those that follow.

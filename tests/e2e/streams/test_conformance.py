@@ -21,6 +21,7 @@ pytestmark = pytest.mark.spark
 SHAPES = 1
 
 
+@pytest.mark.slow
 def test_cases_out_of_landed_batches_have_the_results_of_files(
     driver: CommandDriver, tmp_path: Path
 ) -> None:

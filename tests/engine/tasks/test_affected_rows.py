@@ -11,6 +11,7 @@ from polynya.engine.commands.reload import ReloadRequest, reload
 from polynya.model.errors import PolynyaError
 from polynya.observe.engine import RowsDerived
 from tests.engine.tasks.derived_tables import Derived
+from tests.lab.chosen import slow
 from tests.lab.lab import Feed, Lab, clear, drop, put
 
 #: Statements by what restricts them, with the keys of their rows.
@@ -192,7 +193,7 @@ def follow_all(
 
 
 def test_what_changes_concern_is_all_that_is_computed(lab: Lab) -> None:
-    steps = follow_all(lab, 1, 3, ["an outer join", "groups over a join"])
+    steps = follow_all(lab, 1, 2, ["an outer join", "groups over a join"])
 
     assert steps
     assert all(" of " in step.how for step in steps), [step.how for step in steps]
@@ -230,7 +231,7 @@ def test_totals_follow_a_random_history(lab: Lab, seed: int) -> None:
     assert all("value" in how for how in unknown), unknown
 
 
-@pytest.mark.parametrize("history", [True, False])
+@pytest.mark.parametrize("history", [True, slow(False)])
 def test_a_truncate_of_an_input_concerns_all_that_it_had(lab: Lab, *, history: bool) -> None:
     users = lab.feed("users", history=history)
     users.copy(put(1, 1, name="ann"), put(2, 2, name="bob"))

@@ -250,6 +250,7 @@ def test_transforms_that_read_a_table_before_and_after_an_apply_agree(
     assert third.current("id", "name", "people") == [(1, "ANN", 1), (2, "BOB", 1)]
 
 
+@pytest.mark.slow
 def test_a_flow_follows_its_tables_and_their_columns(lab: Lab, users: Feed) -> None:
     flow = [
         {"filter": "city IS NOT NULL"},
@@ -355,6 +356,7 @@ def test_an_edited_query_without_a_table_is_derived_again(lab: Lab, users: Feed)
     assert (numbers.current("id"), numbers.steps()) == ([(2,)], 2)
 
 
+@pytest.mark.slow
 def test_it_shows_what_another_engine_answers_for_each_of_many_changes(lab: Lab) -> None:
     users = lab.feed("users")
     orders = lab.feed("orders", task={"name": f"{lab.schema}_orders"})

@@ -209,6 +209,7 @@ def test_a_stream_that_is_not_there_is_an_error_that_does_not_last(lab: Lab) -> 
     assert facts.look.current("id") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_reload_reads_the_source_again_and_moves_what_differs(lab: Lab) -> None:
     facts = DirectTable(lab, landing={"batch": {"max_records": 2}})
     facts.partition.add(message(1, name="a"), message(2, name="b"), message(1, name="c"))

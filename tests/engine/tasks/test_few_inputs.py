@@ -95,7 +95,8 @@ def test_rows_that_are_equal_are_not_written_again(lab: Lab) -> None:
     assert last_step(lab).changes == {}
 
 
-@pytest.mark.parametrize("history", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("history", [True, False])
 def test_deletes_and_new_rows_follow(lab: Lab, *, history: bool) -> None:
     users = lab.feed("users", history=False)
     orders = lab.feed("orders", history=False, task={"name": f"{lab.schema}_orders"})

@@ -84,6 +84,7 @@ def test_an_excluded_table_is_refused_no_longer(lab: Lab) -> None:
     capture.run()
 
 
+@pytest.mark.slow
 def test_keys_that_a_table_does_not_have_hold_up_that_table_alone(lab: Lab) -> None:
     capture = in_small_batches(lab)
     declared(capture, "towns", "towns", keys=["id"])

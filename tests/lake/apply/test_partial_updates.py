@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from polynya.lake.table import shaping
 from polynya.model.formats import FormatRules, rules_of
 from tests.lab.chosen import slow
 from tests.lab.events import delete, land, load, upsert
-from tests.lab.lab import Lab
+from tests.lab.lab import Lab, Row
 
 FIRST = upsert(1, 10, name="Ann", note="long")
 SECOND = upsert(1, 20, unsent=["note"], name="Anna")
@@ -46,23 +47,77 @@ def test_the_value_just_before_is_kept(lab: Lab, order: str, history: bool) -> N
     assert before == capture["users"].current("name", "note") == [("Anna", "long")]
 
 
-def test_a_late_value_goes_to_all_that_come_after_it(lab: Lab) -> None:
-    capture = lab.capture()
-    land(capture, FIRST, SECOND, upsert(1, 30, unsent=["note"], name="Annie"))
-    capture.run("always")
+#: Keys of records that live side by side in one capture: each of them is a story of its own.
+LATE, DELETED, LOADED, SENT, GONE = range(1, 6)
+#: What is applied together, one after the other.
+APPLIED = (
+    [
+        FIRST, SECOND, upsert(LATE, 30, unsent=["note"], name="Annie"),
+        upsert(DELETED, 10, name="Ann", note="long"),
+        upsert(LOADED, 10, unsent=["note"], name="Ann"),
+        upsert(SENT, 10, unsent=["note"], name="Ann"), load(SENT, at=30, name="Ann", note="b"),
+        upsert(GONE, 10, unsent=["note"], name="Bob"), load(GONE, at=30, name="Bob", note="c"),
+    ],
+    [
+        upsert(DELETED, 20, unsent=["note"], name="Anna"),
+        upsert(SENT, 20, name="Ann", note="b"), delete(GONE, 20),
+    ],
+)  # fmt: skip
+#: What lands after that, each in a batch.
+LANDED = (
+    [upsert(LOADED, 20, unsent=["note"], name="Anna")],
+    [
+        upsert(LATE, 15, name="Ann", note="late"), delete(DELETED, 15),
+        load(LOADED, at=30, name="Anna", note="long"),
+    ],
+)  # fmt: skip
 
-    land(capture, upsert(1, 15, name="Ann", note="late"))
-    capture.run()
-    before = capture["users"].history("name", "note")
-    capture.run("always")
 
-    expected = [
+@dataclass(frozen=True)
+class Lived:
+    """The history of each key before the last apply and after it, and what is wrong then."""
+
+    before: dict[int, list[Row]]
+    after: dict[int, list[Row]]
+    findings: list[Any]
+
+    def of(self, key: int) -> list[Row]:
+        """The history of a record, which an apply does not change."""
+        assert self.before[key] == self.after[key]
+        return self.after[key]
+
+
+@pytest.fixture(scope="module")
+def lived(module_lab: Lab) -> Lived:
+    """All stories, lived through once: most of their time is that of the steps and the views."""
+    capture = module_lab.capture()
+    for events in APPLIED:
+        land(capture, *events)
+        capture.run("always")
+    for events in LANDED:
+        land(capture, *events)
+        capture.run()
+
+    def history() -> dict[int, list[Row]]:
+        rows = capture["users"].history("id", "name", "note")
+        return {key: [row[1:] for row in rows if row[0] == key] for key in range(1, 6)}
+
+    before = history()
+    capture.run("always")
+    return Lived(before, history(), verify(capture["users"].table()).findings)
+
+
+def test_what_the_records_become_is_sound(lived: Lived) -> None:
+    assert not lived.findings
+
+
+def test_a_late_value_goes_to_all_that_come_after_it(lived: Lived) -> None:
+    assert lived.of(LATE) == [
         ("Ann", "late", "U", 15.0, 20.0),
         ("Ann", "long", "I", 10.0, 15.0),
         ("Anna", "late", "U", 20.0, 30.0),
         ("Annie", "late", "U", 30.0, None),
     ]
-    assert before == capture["users"].history("name", "note") == expected
 
 
 def test_a_null_that_was_sent_is_a_value(lab: Lab) -> None:
@@ -88,53 +143,20 @@ def test_nothing_is_inherited_over_a_delete(lab: Lab, history: bool) -> None:
     assert before == capture["users"].current("name", "note") == [("Anna", None)]
 
 
-def test_a_delete_that_lands_late_ends_what_was_inherited(lab: Lab) -> None:
-    capture = lab.capture()
-    for event in (FIRST, SECOND):
-        land(capture, event)
-        capture.run("always")
-
-    land(capture, delete(1, 15))
-    capture.run()
-    before = capture["users"].history("name", "note")
-    capture.run("always")
-
-    assert before == capture["users"].history("name", "note")
-    assert before[-1][:3] == ("Anna", None, "I")
-    assert not verify(capture["users"].table()).findings
+def test_a_delete_that_lands_late_ends_what_was_inherited(lived: Lived) -> None:
+    assert lived.of(DELETED)[-1][:3] == ("Anna", None, "I")
 
 
-def test_a_load_that_lands_later_fills_what_changes_did_not_send(lab: Lab) -> None:
-    capture = lab.capture()
-    land(capture, upsert(1, 10, unsent=["note"], name="Ann"))
-    capture.run("always")
-    land(capture, upsert(1, 20, unsent=["note"], name="Anna"))
-    capture.run()
+def test_a_load_that_lands_later_fills_what_changes_did_not_send(lived: Lived) -> None:
+    states = [row[:3] for row in lived.of(LOADED)]
 
-    land(capture, load(1, at=30, name="Anna", note="long"))
-    capture.run()
-    before = capture["users"].history("name", "note")
-    capture.run("always")
-
-    states = [(row[0], row[1], row[2]) for row in before]
     assert states == [("Ann", "long", "I"), ("Anna", "long", "U"), ("Anna", "long", "U")]
-    assert before == capture["users"].history("name", "note")
-    assert not verify(capture["users"].table()).findings
 
 
-def test_what_a_change_sent_between_is_not_taken_from_a_later_load(lab: Lab) -> None:
-    capture = lab.capture()
-    land(capture, upsert(1, 10, unsent=["note"], name="Ann"), load(1, at=30, name="Ann", note="b"))
-    land(capture, upsert(2, 10, unsent=["note"], name="Bob"), load(2, at=30, name="Bob", note="c"))
-    capture.run("always")
-
-    land(capture, upsert(1, 20, name="Ann", note="b"), delete(2, 20))
-    capture.run("always")
-
-    states = capture["users"].history("name", "note")
-    assert {row[1:3] for row in states if row[0] == "Ann"} == {(None, "I"), ("b", "U")}
+def test_what_a_change_sent_between_is_not_taken_from_a_later_load(lived: Lived) -> None:
+    assert {row[1:3] for row in lived.of(SENT)} == {(None, "I"), ("b", "U")}
     # What stood before a delete is not what a load shows behind it.
-    assert {row[1:3] for row in states if row[0] == "Bob"} == {(None, "I"), (None, "D"), ("c", "L")}
+    assert {row[1:3] for row in lived.of(GONE)} == {(None, "I"), (None, "D"), ("c", "L")}
 
 
 def test_a_load_that_shows_what_is_known_adds_no_version(lab: Lab) -> None:
@@ -185,6 +207,7 @@ def test_a_rebuild_mends_history_of_the_time_when_loaded_rows_were_changes(
     assert not verify(users.table()).findings
 
 
+@pytest.mark.slow
 def test_a_late_delete_makes_a_loaded_row_the_first_of_a_record(lab: Lab) -> None:
     capture = lab.capture(changes_retention="keep")
     land(capture, upsert(1, 10, name="Ann"), load(1, at=30, name="Anna"))

@@ -14,7 +14,6 @@ from polynya.lake.read.verify import verify
 from polynya.lake.spark.api import functions
 from polynya.lake.table import dataset
 from polynya.model.errors import ConflictError, OperationError
-from tests.lab.chosen import slow
 from tests.lab.kept import Kept
 from tests.lab.lab import EPOCH, Feed, Lab, clear, drop, put
 from tests.lake.apply.plain import PlainApplier
@@ -208,7 +207,8 @@ def test_what_a_delete_shows_is_compared_only_where_something_reads_it(lab: Lab)
     assert "changed_version" in broken(users)
 
 
-@pytest.mark.parametrize("order", [slow("in order"), "truncate last"])
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["in order", "truncate last"])
 def test_a_clock_that_runs_backwards_over_a_truncate(lab: Lab, order: str) -> None:
     """Without history too a record begins anew no earlier than its last version ended."""
     users = lab.feed(history=False, changes_retention="keep", task=SHOWN)

@@ -84,6 +84,7 @@ def test_columns_that_differ_become_what_batches_make_of_them(
     assert left(tasks) == left(batches)
 
 
+@pytest.mark.slow
 def test_spark_and_memory_find_the_same_differences(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,10 +8,10 @@ from tests.lab.lab import Feed, Lab, clear, drop, put
 from tests.oracle.packs.read_back import READERS
 
 
-@pytest.fixture
-def users(lab: Lab) -> Feed:
-    """A table whose files have position deletes, with a pending change."""
-    users = lab.feed()
+@pytest.fixture(scope="module")
+def users(module_lab: Lab) -> Feed:
+    """A table whose files have position deletes, with a pending change; nobody changes it."""
+    users = module_lab.feed()
     users.apply(*(put(key, key, name=f"n{key}") for key in range(1, 6)))
     users.apply(put(1, 10, name="new"), drop(2, 11), put(3, 2, name="late"))
     users.apply(clear(4), put(9, 12, name="nine"))

@@ -105,7 +105,7 @@ def spark_engine(spark: SparkSession) -> Engine:
 
     @contextmanager
     def opened(directory: Path) -> Iterator[Read]:
-        session = fresh_session(spark, load_project(directory))
+        session = fresh_session(spark, load_project(directory), compiled=True)
 
         def read(view: View) -> pa.Table:
             got = answer(session, Statement(f"SELECT * FROM {view.full_name}"))

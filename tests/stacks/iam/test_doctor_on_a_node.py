@@ -140,10 +140,10 @@ def checks(
         yield found, lambda service: client(service, endpoint)
 
 
-def test_doctor_passes_with_the_rights_of_a_node_and_says_what_it_skips(
+def test_doctor_passes_with_the_rights_of_a_node_says_what_it_skips_and_leaves_nothing(
     checks: tuple[dict[str, Check], Any], rights: NodeRights
 ) -> None:
-    found, _ = checks
+    found, service = checks
 
     assert {name: check.status for name, check in found.items()} == {
         "aws identity": "warn",
@@ -164,9 +164,6 @@ def test_doctor_passes_with_the_rights_of_a_node_and_says_what_it_skips(
         "s3:PutObject", "s3:GetLifecycleConfiguration", "glue:DeleteTable",
     }  # fmt: skip
 
-
-def test_doctor_on_a_node_leaves_nothing_behind(checks: tuple[dict[str, Check], Any]) -> None:
-    _, service = checks
     glue, s3 = service("glue"), service("s3")
 
     for database in (DATABASE, f"{DATABASE}_internal"):

@@ -173,7 +173,8 @@ def answer(spark: SparkSession, statement: Statement, *, limit: int | None = Non
             raise unanswered(statement, refused, READ_ONLY)
         frame = spark.sql(statement.text)
         if limit is None:
-            return Answer(frame.limit(0).toArrow().schema, _stream(spark, frame, statement))
+            schema = frame.limit(0).toArrow().schema
+            return Answer(schema, _stream(spark, frame, schema, statement))
         table = frame.limit(limit).toArrow()
     except (api.PySparkException, api.Py4JError) as error:
         raise _refused(spark, statement, error) from error
@@ -181,10 +182,9 @@ def answer(spark: SparkSession, statement: Statement, *, limit: int | None = Non
 
 
 def _stream(
-    spark: SparkSession, frame: DataFrame, statement: Statement
+    spark: SparkSession, frame: DataFrame, schema: pa.Schema, statement: Statement
 ) -> Iterator[pa.RecordBatch]:
     try:
-        schema = frame.limit(0).toArrow().schema
         # PySpark streams rows one by one as pickles, or collects everything as Arrow.
         rows: Any = frame._jdf
         batches = rows.toArrowBatchRdd().toJavaRDD().toLocalIterator()
