@@ -21,8 +21,10 @@ from polynya.server.access.door import caller
 from polynya.server.access.roles import decide
 from polynya.server.console.assets import address, icon
 from polynya.server.console.navigation import ENTRIES
+from polynya.server.health import HealthWord
 from polynya.server.operations.manager import refusal
 from polynya.server.operations.verbs import VERBS
+from polynya.server.overview import Overview
 from polynya.server.state import ServerState
 
 #: Characters that may stand as they are although they cannot be printed.
@@ -160,6 +162,7 @@ def _environment() -> Environment:
         "Action": Action,
         "refused": refused,
         "late_since": late_since,
+        "unknown_tables": unknown_tables,
     }
     # Fragments are rendered without their page, whose imports they would miss.
     made.globals["ui"] = made.get_template("ui.html").module
@@ -186,6 +189,21 @@ def refused(verb: str) -> str | None:
 def late_since() -> datetime | None:
     """Since when the server has not looked at tables although it is time; None if it has."""
     return ServerState.of(_SHOWN_TO.get()).overview.late_since()
+
+
+def unknown_tables() -> tuple[int, str] | None:
+    """How many tables could not be read by the newest look, and since when; None if all could."""
+    overview = ServerState.of(_SHOWN_TO.get()).overview.known()
+    return None if overview is None else overview.once("unknown tables", lambda: _unknown(overview))
+
+
+def _unknown(overview: Overview) -> tuple[int, str] | None:
+    since = [
+        one.parts[0].since
+        for one in overview.datasets.values()
+        if one.health is HealthWord.UNKNOWN and one.parts and one.parts[0].since
+    ]
+    return (len(since), min(since)) if since else None
 
 
 def same_page(request: Request) -> Callable[..., str]:
