@@ -274,11 +274,11 @@ def test_a_query_in_sql_shows_each_part_that_it_names_as_a_step(in_sql: TestClie
     nodes, edges = graph(in_sql, path)
     text = shown(in_sql, path)
 
-    assert nodes == {"shop.orders", "1 with", "2 with", "3 select", "paid.people"}
+    assert nodes == {"shop.orders", "1 paid", "2 large", "3 select", "paid.people"}
     assert edges == {
-        ("shop.orders", "1 with"),
-        ("1 with", "2 with"),
-        ("2 with", "3 select"),
+        ("shop.orders", "1 paid"),
+        ("1 paid", "2 large"),
+        ("2 large", "3 select"),
         ("3 select", "paid.people"),
     }
     assert "large, reads paid" in text and "amount > 5" in text
@@ -307,7 +307,7 @@ def test_each_part_of_a_query_in_sql_shows_its_rows(in_sql: TestClient) -> None:
 @pytest.mark.parametrize(
     ("which", "said"),
     [
-        ("in_sql", {"1 with": "2 rows", "2 with": "1 row", "3 select": "3 columns"}),
+        ("in_sql", {"1 paid": "2 rows", "2 large": "1 row", "3 select": "3 columns"}),
         ("client", {"1 filter": "2 rows", "2 aggregate": "1 row"}),
     ],
 )

@@ -241,8 +241,9 @@ class WhyFollower:
         self, dataset: str, traced: TracedInput, reader: _InputReader | str, depth: int
     ) -> WhyInput:
         rows = traced.rows
+        by = traced.by if isinstance(reader, str) else reader.written(traced.by)
         made = WhyInput(
-            dataset, traced.by, traced.exact, traced.reason, None if rows is None else len(rows)
+            dataset, by, traced.exact, traced.reason, None if rows is None else len(rows)
         )
         for found in list(rows or ())[: self.limits.rows]:
             assert not isinstance(reader, str), "it has read rows"
@@ -314,6 +315,11 @@ class _InputReader:
     def columns(self) -> dict[str, DataType]:
         """Names, in small letters, and types of its columns."""
         return {name.lower(): kind for name, kind in (self.live.columns or {}).items()}
+
+    def written(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of columns as they are written."""
+        written = {name.lower(): name for name in self.live.columns or {}}
+        return tuple(written.get(name, name) for name in names)
 
     def whole(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """A row under the names of its columns as they are written."""

@@ -69,17 +69,24 @@ def coded(text: str | None) -> Markup:
 
 
 def duration(seconds: float | None) -> str:
-    """A time in the two largest units that it has, such as `3 h 12 min`; a dash for None."""
+    """A time in its largest unit and what is left in the next; a dash for None.
+
+    Such as `3 h 12 min`, or `3 h`.
+    """
     if seconds is None:
         return _NOTHING
     if seconds < _MINUTE:
         return f"{seconds:.1f} s" if seconds < _FEW else f"{seconds:.0f} s"
     whole = int(seconds)
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+    for size, unit, part, smaller in (
+        (_DAY, "d", _HOUR, "h"),
+        (_HOUR, "h", _MINUTE, "min"),
+        (_MINUTE, "min", 1, "s"),
+    ):
+        if whole >= size:
+            left = whole % size // part
+            return f"{whole // size} {unit}" + (f" {left} {smaller}" if left else "")
+    raise AssertionError("less than a minute was written before")
 
 
 def moment(value: datetime | str | None) -> Markup:
