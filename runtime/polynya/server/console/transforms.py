@@ -86,7 +86,7 @@ def drawn(
         nodes.append(
             {
                 "id": f"step {step.name}",
-                # A part that a `WITH` names is known by that name, a step of a flow by what it does.
+                # A part of a `WITH` is known by its name, a step of a flow by what it does.
                 "title": f"{place} {step.name if step.processor == 'with' else step.processor}",
                 "says": _of_step(step, counts.get(step.name)),
                 "path": f"#step-{place}",
