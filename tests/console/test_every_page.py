@@ -57,6 +57,8 @@ PATHS = (
     "/console/new-document",
     "/console/new-flow?from=bank",
     "/console/transforms/mart/mart.balances",
+    "/console/transforms/mart/mart.customer/rows/0",
+    "/console/transforms/mart/mart.customer/counts",
     "/console/why?dataset=mart.balances&key=id%3D247",
     "/console/errors",
     "/console/errors/POLYNYA-SRV-001",
