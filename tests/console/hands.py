@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tests.console.axe import violations
+
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
@@ -23,12 +25,28 @@ class Hands(Protocol):
     def choose(self, target: Locator, text: str) -> None:
         """Choose an entry of a list."""
 
+    def look(self) -> None:
+        """Look at what the page shows now."""
+
 
 class Mouse:
-    """A pointer for links and buttons, keys for text."""
+    """A pointer for links and buttons, keys for text. Each state of a page is held to axe's rules.
+
+    A look takes a second, so only the slow suite has journeys by mouse.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    def look(self) -> None:
+        """See `Hands`."""
+        report = violations(self._page)
+        assert report is None, f"{self._page.url}: {report}"
 
     def press(self, target: Locator) -> None:
         """See `Hands`."""
+        target.wait_for()
+        self.look()
         target.click()
 
     def write(self, target: Locator, text: str) -> None:
@@ -45,6 +63,9 @@ class Keyboard:
 
     def __init__(self, page: Page) -> None:
         self._page = page
+
+    def look(self) -> None:
+        """See `Hands`. A mouse looks at the same."""
 
     def press(self, target: Locator) -> None:
         """See `Hands`."""

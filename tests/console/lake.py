@@ -31,11 +31,12 @@ def make_lake(spark: SparkSession, root: Path) -> None:
 
 @dataclass(frozen=True)
 class Console:
-    """A console that is served: the project folder, its address, and its access."""
+    """A console that is served: the project folder, its address, its access and its state."""
 
     root: Path
     url: str
     control: AccessControl
+    state: ServerState
 
 
 @contextmanager
@@ -47,6 +48,6 @@ def console(root: Path) -> Iterator[Console]:
     state.overview.start()
     try:
         with listening(app) as port:
-            yield Console(root, f"http://localhost:{port}", control)
+            yield Console(root, f"http://localhost:{port}", control, state)
     finally:
         state.overview.stop()

@@ -223,7 +223,7 @@ class TestFlows:
 
         def answered(_: Any, one: Any) -> QueryAnswered:
             asked.append(one.sql)
-            rows = [{"person": HOSTILE, "n": None}]
+            rows: list[dict[str, Any]] = [{"person": HOSTILE, "n": None, "total": 1234}]
             return QueryAnswered(columns={"person": "string", "n": "int"}, rows=rows, more=True)
 
         monkeypatch.setattr("polynya.server.routes.transforms.answered", answered)
@@ -233,7 +233,7 @@ class TestFlows:
         assert "filter_1" in asked[0]
         assert "aggregate" not in asked[0]
         assert "<script>alert(1)</script>" in text
-        assert "1 rows of more" in text
+        assert "1 of 1,234 rows, computed in" in text
 
     def test_a_preview_that_needs_spark_says_so(self, client: TestClient) -> None:
         sent = hidden(client.get(EDIT).text)
@@ -398,7 +398,7 @@ class TestPlans:
         started = client.post(f"{path}/apply", data=form)
 
         assert "<script>alert(1)</script>" in ready
-        assert "writes 1,000 rows in 2 files again (9.0 kB)" in ready
+        assert "rewrites 1,000 rows in 2 files (9.0 kB)" in ready
         assert "1 removal" in ready
         assert "Approve" in ready
         assert "Apply the plan" not in ready

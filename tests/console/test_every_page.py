@@ -57,6 +57,8 @@ PATHS = (
     "/console/new-document",
     "/console/new-flow?from=bank",
     "/console/transforms/mart/mart.balances",
+    "/console/transforms/mart/mart.customer/rows/0",
+    "/console/transforms/mart/mart.customer/counts",
     "/console/why?dataset=mart.balances&key=id%3D247",
     "/console/errors",
     "/console/errors/POLYNYA-SRV-001",
@@ -68,6 +70,8 @@ _DESK: Final[ViewportSize] = {"width": 1280, "height": 800}
 _PHONE: Final[ViewportSize] = {"width": 360, "height": 740}
 _MOST_REQUESTS: Final = 3
 _DARK_EVERY: Final = 4
+#: What a phone changes is in the frame of each page, so a few pages show it.
+_NARROW_EVERY: Final = 16
 
 
 def test_each_page_is_accessible_narrow_and_asks_for_little(
@@ -104,6 +108,8 @@ def test_each_page_is_accessible_narrow_and_asks_for_little(
         if len(own) > _MOST_REQUESTS:
             wrong[path].append(own)
         page.set_viewport_size(_PHONE)
+        if number % _NARROW_EVERY == 0 and (report := violations(page)) is not None:
+            wrong[path].append(report)
         wide = page.evaluate("document.documentElement.scrollWidth")
         if wide > _PHONE["width"]:
             wrong[path].append(f"{wide} px wide")

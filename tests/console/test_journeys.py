@@ -1,11 +1,14 @@
 """Journeys through the console in a real browser, over real tables and with real commands.
 
-Each is made by keyboard only; by mouse, which can do less wrong, in the slow suite.
+Each is made by keyboard only; by mouse, and with axe at each state of a page, in the slow suite.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,9 +26,22 @@ pytestmark = pytest.mark.spark
 _COMMAND = 240_000
 
 
+#: People are told of changes that wait; the page says that the newest event is older than that.
+LATE = """\
+apiVersion: polynya/v1
+kind: notification
+channels:
+  hook: {type: webhook, url: "https://hooks.example.com/x", secret: "${secret:env:HOOK}"}
+rules:
+  users: {stale_after: 1d, datasets: [shop.users], causes: [stale]}
+"""
+
+
 @pytest.fixture(params=["keyboard", pytest.param("mouse", marks=pytest.mark.slow)])
-def hands(request: pytest.FixtureRequest, visit: Page) -> Hands:
-    return Keyboard(visit) if request.param == "keyboard" else Mouse()
+def hands(request: pytest.FixtureRequest, visit: Page) -> Iterator[Hands]:
+    made: Hands = Keyboard(visit) if request.param == "keyboard" else Mouse(visit)
+    yield made
+    made.look()
 
 
 def title(page: Page) -> str:
@@ -142,18 +158,43 @@ def test_a_plan_is_reviewed_approved_and_applied(visit: Page, hands: Hands, demo
         users.write_text(text)
 
 
-def test_a_dataset_that_waits_is_found_and_its_changes_are_applied(
-    visit: Page, hands: Hands
+@pytest.fixture
+def target_of_a_day(demo: Console) -> Iterator[None]:
+    rules = demo.root / "notifications" / "on.yml"
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text(LATE)
+    yield
+    rules.unlink()
+
+
+@pytest.mark.usefixtures("target_of_a_day")
+def test_a_dataset_is_late_because_nothing_was_copied_and_a_run_copies_what_landed(
+    visit: Page, hands: Hands, demo: Console
 ) -> None:
+    landed = sorted((demo.root / "landing" / "users").iterdir())[-1]
+    now = datetime.now(UTC)
+    number = now.microsecond + 1000
+    event = {"userId": number, "operation": "INSERT", "sequenceNum": int(now.timestamp())}
+    event |= {"name": f"Nia {number}", "eventTime": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+    after = landed.with_name(f"{landed.stem}n.json")
+    after.write_text(json.dumps(event) + "\n")
+
     visit.goto("/console")
-    hands.press(visit.get_by_role("link", name="bank.accounts").first)
-    visit.wait_for_url("**/console/datasets/bank.accounts")
-    assert "Freshness" in visit.locator("main").inner_text()
+    late = visit.get_by_role("row").filter(has_text="shop.users").locator('[data-word="late"]')
+    # The page looks again by itself.
+    late.wait_for(timeout=60_000)
+    hands.press(visit.get_by_role("link", name="shop.users").first)
+    visit.wait_for_url("**/console/datasets/shop.users")
+    assert visit.locator('[data-word="late"]').count() == 1
+    assert "Last copy" in visit.locator("main").inner_text()
 
-    assert started(visit, hands, "Apply now", "polynya run") == "succeeded"
+    assert started(visit, hands, "Run", "polynya run") == "succeeded"
 
-    visit.goto("/console/datasets/bank.accounts")
-    assert "0 of 50,000" in visit.locator("main").inner_text()
+    visit.goto("/console/datasets/shop.users")
+    # The server looks at the new commit within seconds, and the page asks again by itself.
+    visit.locator('[data-word="late"]').wait_for(state="detached", timeout=60_000)
+    visit.goto(f"/console/record?dataset=shop.users&key=userId%3D{number}")
+    assert after.name in visit.locator("main").inner_text()
 
 
 def test_a_reload_without_a_full_load_says_why(visit: Page, hands: Hands) -> None:

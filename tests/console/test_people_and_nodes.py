@@ -38,7 +38,7 @@ def by(request: pytest.FixtureRequest) -> str:
 
 
 def hands_of(by: str, page: Page) -> Hands:
-    return Keyboard(page) if by == "keyboard" else Mouse()
+    return Keyboard(page) if by == "keyboard" else Mouse(page)
 
 
 @pytest.fixture
@@ -107,6 +107,7 @@ def test_a_node_is_drained(chromium: Browser, nodes: Console, by: str) -> None:
     page.goto("/console/clusters/shop")
     # The page looks again by itself.
     page.get_by_text("it is noisy").first.wait_for()
+    hands.look()
     page.context.close()
 
 
@@ -140,6 +141,7 @@ def test_a_table_that_a_capture_gave_up_is_loaded_again(
     store = LocalObjectStore(captured.root / "landing")
     (request,) = RequestFolder(store, "shop_db").pending().requests.values()
     assert (request.tables, request.reload) == (("public.b",), True)
+    hands.look()
     page.context.close()
 
 
@@ -193,6 +195,7 @@ def test_somebody_gets_another_role_and_no_longer_sees_what_it_forbids(
     assert "can_view may not" in his.locator("main").inner_text()
     hers.goto("/console/access/audit")
     assert "/console/access/people" in hers.locator("main").inner_text()
+    hands.look()
     for one in (oleg, ann):
         one.close()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from polynya.derived.query_errors import query_errors
-from polynya.derived.tables import parsed_query
+from polynya.derived.tables import named_parts, parsed_query, part_query
 from polynya.model.errors import OperationError
 from polynya.model.loader import load_project
 from tests.projects import write_project
@@ -115,3 +115,42 @@ def test_views_that_depend_on_when_applies_run_are_no_inputs(
     assert (error.code, error.where) == ("POLYNYA-TRF-076", "tasks/sales.yml:7:5")
     assert reason in error.message
     assert instead in (error.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "found"),
+    [
+        (
+            "WITH a AS (SELECT 1 AS x), b AS (SELECT y FROM a) SELECT y FROM b",
+            0,
+            "WITH a AS (SELECT 1 AS x) SELECT * FROM `a`",
+        ),
+        (
+            "WITH a AS (SELECT 1 AS x), `b c` (y) AS (SELECT x FROM a) (SELECT y FROM `b c`)",
+            1,
+            "WITH a AS (SELECT 1 AS x), `b c`(y) AS (SELECT x FROM a) SELECT * FROM `b c`",
+        ),
+        (
+            "WITH a AS (SELECT 1 AS x) SELECT x FROM a UNION ALL SELECT 2 AS x",
+            0,
+            "WITH a AS (SELECT 1 AS x) SELECT * FROM `a`",
+        ),
+        ("WITH a AS (SELECT 1 AS x)\nSELECT x ;", 1, "WITH a AS (SELECT 1 AS x)\nSELECT x"),
+        ("WITH a AS (SELECT 1 AS x) SELECT x FROM a", 2, None),
+        ("SELECT 1 AS x", 0, "SELECT 1 AS x"),
+        ("SELECT 1 AS x", 1, None),
+    ],
+)  # fmt: skip
+def test_the_query_of_a_part_has_the_parts_before_it_and_no_later_ones(
+    text: str, number: int, found: str | None
+) -> None:
+    assert part_query(text, number, "sales.kept") == found
+
+
+def test_each_part_that_is_named_has_a_query() -> None:
+    text = "WITH a AS (WITH b AS (SELECT 1 AS x) SELECT x FROM b), c AS (SELECT x FROM a) SELECT x"
+    parts = named_parts(text, "sales.kept")
+
+    assert [one.name for one in parts] == ["a", "c", ""]
+    assert all(part_query(text, number, "x") for number in range(len(parts)))
+    assert part_query(text, len(parts), "x") is None

@@ -105,6 +105,26 @@ def test_an_outer_join_that_found_none_says_so() -> None:
     assert found["customers"].exact
 
 
+def test_a_key_with_a_constant_for_none_leads_to_its_row() -> None:
+    sql = (
+        "SELECT k.name, coalesce(c.id, -1) AS customer FROM cities k "
+        "LEFT JOIN customers c ON c.city = k.name"
+    )
+    found = traced(sql, name="Bonn", customer=11)["customers"]
+    none = traced(sql, name="Bonn", customer=-1)["customers"]
+
+    assert (ids(found), found.by) == ([11], ("id", "city"))
+    # It may be that no row was found, or one whose value is the constant.
+    assert none.by == ("city",)
+
+
+@pytest.mark.parametrize(("constant", "value"), [("0", 7.0), ("7", 7), ("city", 7), ("0", True)])
+def test_a_constant_that_may_be_the_value_leads_to_nothing(constant: str, value: Any) -> None:
+    sql = f"SELECT coalesce(id, {constant}) AS n FROM customers"
+
+    assert traced(sql, n=value)["customers"].rows is None
+
+
 def test_subqueries_and_ctes_are_followed_and_may_hold_more() -> None:
     sql = (
         "WITH paid AS (SELECT customer, sum(amount) AS total FROM orders WHERE state = 'paid' "

@@ -18,6 +18,7 @@ _TIME = pa.timestamp("us", "UTC")
 _HEADERS = pa.schema(
     [
         pa.field(h.PARTITION, pa.string()),
+        pa.field(h.KEY_HASH, pa.binary()),
         *(
             pa.field(name, _TIME if name.endswith("timestamp") else pa.string())
             for name in h.HEADER_NAMES

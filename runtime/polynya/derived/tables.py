@@ -158,6 +158,25 @@ def named_parts(text: str, where: str) -> list[NamedPart]:
     return [_part(name, part) for name, part in [*named, ("", body)]]
 
 
+def part_query(text: str, number: int, where: str) -> str | None:
+    """A query of the rows of one part, by its number among `named_parts`; None if it has fewer.
+
+    A query without a `WITH` is its own only part. Raises as `parsed_query`.
+    """
+    parsed = parsed_query(text, where)
+    query = sqlglot.parse_one(parsed.text, read="spark")
+    parts = query.ctes if isinstance(query, exp.Query) else []
+    if number >= len(parts):
+        return parsed.text if number == len(parts) else None
+    ((given, named),) = ((n, one) for n, one in query.args.items() if isinstance(one, exp.With))
+    part = exp.to_identifier(parts[number].alias, quoted=True)
+    only = exp.select("*").from_(exp.Table(this=part))
+    # What comes after the part may be wrong.
+    named.set("expressions", parts[: number + 1])
+    only.set(given, named)
+    return only.sql(dialect="spark")
+
+
 def _part(name: str, query: exp.Query) -> NamedPart:
     reads = (".".join(part.name for part in one.parts) for one in query.find_all(exp.Table))
     return NamedPart(

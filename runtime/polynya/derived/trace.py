@@ -155,7 +155,8 @@ class _Tracer:
     ) -> dict[str, list[Any]]:
         known: dict[_Place, list[Any]] = dict(outer)
         for name, part in block.outputs:
-            column, values = direct(part), wanted.get(name.lower())
+            values = wanted.get(name.lower())
+            column = None if values is None else _told_by(part, values)
             if column is not None and values is not None:
                 known.setdefault((column.table, column.name), list(values))
         rows = self._reach(block, known)
@@ -269,6 +270,31 @@ class _Tracer:
             numbers = {row[f"r{at}"] for row in answer}
             kept[one.alias] = [row for row in rows[one.alias] if row[ROW_NUMBER] in numbers]
         return kept
+
+
+def _told_by(part: exp.Expr, values: Sequence[Any]) -> exp.Column | None:
+    """The column whose values are those of an output; None where they do not tell it.
+
+    `coalesce(column, 'x')`, as facts of marts have their keys, is the column unless it is `x`.
+    """
+    inner = unwrapped(part)
+    if isinstance(inner, exp.Anonymous) and inner.name.lower() == "coalesce":
+        if len(inner.expressions) != 2:
+            return None
+        constant = unwrapped(inner.expressions[1])
+        texts = [_as_literal(value) for value in values]
+        is_known = isinstance(constant, exp.Literal | exp.Neg) and None not in texts
+        if not is_known or constant.sql("spark") in texts:
+            return None
+        inner = inner.expressions[0]
+    return direct(inner)
+
+
+def _as_literal(value: Any) -> str | None:
+    """A text or an integer as SQL; None for what SQL writes in several ways."""
+    if isinstance(value, str):
+        return exp.Literal.string(value).sql("spark")
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _named(block: SelectBlock) -> list[tuple[str, BlockRelation]]:

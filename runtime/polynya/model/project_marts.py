@@ -376,8 +376,11 @@ def _dimension(expansion: _Expansion, one: AnyDimension, path: NodePath) -> _Mad
         unknown={name: _constant(value) for name, value in one.unknown.items()},
         extends_first=one.before_first == "first_version",
     )
-    sql = versions_sql(query) if one.type == 2 else dimension_sql(query)
-    return _made(one, [key], path, sql, _expressions(one, path), reads_own=False)
+    if one.type == 1:
+        sql, valid = dimension_sql(query), None
+    else:
+        sql, valid = versions_sql(query), (VERSION_COLUMNS[0], VERSION_COLUMNS[1])
+    return _made(one, [key], path, sql, _expressions(one, path), reads_own=False, valid=valid)
 
 
 def key_of(dimension: AnyDimension) -> str:
@@ -552,6 +555,7 @@ def _made(
     expressions: Iterable[tuple[NodePath, str]],
     *,
     reads_own: bool,
+    valid: tuple[str, str] | None = None,
 ) -> _Made:
     settings = written(one, SAME_SETTINGS[1:])
     # Not checked again: the text may be longer than one that a person writes.
@@ -562,6 +566,7 @@ def _made(
         incremental=one.incremental,
         expressions=tuple((tuple(place), text) for place, text in expressions),
         reads_own=reads_own,
+        valid=valid,
     )
     return _Made(dataset, query)
 

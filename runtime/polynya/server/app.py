@@ -24,6 +24,7 @@ from polynya.server.console import plans as plan_pages
 from polynya.server.console import query as query_pages
 from polynya.server.console import record as record_pages
 from polynya.server.console import sources as source_pages
+from polynya.server.console import steps as step_pages
 from polynya.server.console import tasks as task_pages
 from polynya.server.console import transforms as transform_pages
 from polynya.server.console import why as why_pages
@@ -97,6 +98,7 @@ PAGES: Final = (
     record_pages.router,
     plan_pages.router,
     transform_pages.router,
+    step_pages.router,
     flow_pages.router,
     why_pages.router,
     operation_pages.router,

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from polynya.engine.errors import as_polynya
 from polynya.lake.read.inspect import DatasetStatus
+from polynya.model.error_catalogue.machine import UNEXPECTED_FAILURE
+from polynya.model.error_catalogue.server import PLACE_UNREACHABLE
+from polynya.model.errors import PolynyaError
 from polynya.observe.events import counted
 
 #: Health of a table, of 100, below which it is worth a look.
@@ -25,6 +29,14 @@ class HealthWord(StrEnum):
 
 
 _ORDER: Final = list(HealthWord)
+
+
+def why_unknown(error: Exception) -> PolynyaError:
+    """Why something cannot be shown; an error of the system says that its place cannot be read."""
+    known = as_polynya(error)
+    if known.code == UNEXPECTED_FAILURE.code and isinstance(error, OSError):
+        return PLACE_UNREACHABLE(reason=str(error)[:500])
+    return known
 
 
 @dataclass(frozen=True, slots=True)

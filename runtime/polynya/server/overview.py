@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from polynya.engine.errors import as_polynya
 from polynya.engine.inventory import ProjectTable, tables_of
 from polynya.engine.maintenance_status import maintenance_status
 from polynya.engine.policy import PendingFacts, wait_for_apply
@@ -27,7 +26,7 @@ from polynya.model.config.task import StorageTask, resolved
 from polynya.model.errors import PolynyaError
 from polynya.model.formats import rules_of
 from polynya.model.loader import LoadedProject
-from polynya.server.health import HealthPart, HealthWord, parts_of, worst
+from polynya.server.health import HealthPart, HealthWord, parts_of, why_unknown, worst
 from polynya.store.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -198,10 +197,10 @@ class OverviewKeeper:
                         if not entry.is_ledger:
                             found[entry.name] = self._facts(entry)
                 except Exception as error:  # noqa: BLE001 - one task must not hide the others
-                    errors.append(as_polynya(error))
+                    errors.append(why_unknown(error))
                     found |= {one.name: one for one in self._unknown(task, error)}
         except Exception as error:  # noqa: BLE001 - the next round may find it repaired
-            errors.append(as_polynya(error))
+            errors.append(why_unknown(error))
             for task in () if project is None else project.tasks:
                 found |= {one.name: one for one in self._unknown(task, error)}
         self._newest = Overview(self._clock.now(), project, found, tuple(errors))
@@ -219,7 +218,7 @@ class OverviewKeeper:
         """Why a table is unknown, and since when: the first look that could not read it."""
         before = self._newest.datasets.get(name)
         since = next((one.since for one in before.parts if one.since), None) if before else None
-        found = as_polynya(error)
+        found = why_unknown(error)
         place = f"{found.where}: " if found.where else ""
         says = f"{place}{found.message} ({found.code})"
         since = since or self._clock.now().isoformat()

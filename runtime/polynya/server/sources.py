@@ -55,10 +55,22 @@ class SourceWatch:
     _kept: dict[tuple[str, str], tuple[float, object]] = field(default_factory=dict)
     _lags: dict[str, LagSeen] = field(default_factory=dict)
     _asked: dict[str, float] = field(default_factory=dict)
+    _failing: dict[str, datetime] = field(default_factory=dict)
 
     def capture(self, project: LoadedProject, task: ConnectedCapture) -> CaptureStatus:
         """A capture, from its newest landed batch. Raises PolynyaError where that is unreadable."""
-        return self._read(("capture", task.name), lambda: self._capture(project, task, ask=False))
+        key = ("capture", task.name)
+        try:
+            found = self._read(key, lambda: self._capture(project, task, ask=False))
+        except PolynyaError:
+            self._failing.setdefault(task.name, self.clock.now())
+            raise
+        self._failing.pop(task.name, None)
+        return found
+
+    def failing_since(self, task: str) -> datetime | None:
+        """Since when a capture cannot be read; None if the last reading was answered."""
+        return self._failing.get(task)
 
     def lag(self, project: LoadedProject, task: ConnectedCapture) -> LagSeen | None:
         """The last answer of the database, None before the first; asks again in the background."""

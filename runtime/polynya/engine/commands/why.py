@@ -8,7 +8,8 @@ left out is said.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -30,6 +31,7 @@ from polynya.engine.inventory import ProjectTable, inventory
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.inspect import shape as shape_of_table
+from polynya.model import headers as h
 from polynya.model.config.access import ViewKind
 from polynya.model.config.derived import DerivedTask
 from polynya.model.errors import PolynyaError
@@ -65,8 +67,9 @@ class WhyRow:
     """A row of a dataset, and what it was made of.
 
     Attributes:
-        entry: of a row with a key: the event and version that it is now; `number` is its place
-            among all of the record.
+        entry: of a row with a key: the event and version that it is; `number` is its place among
+            all of the record.
+        valid: of a version that was read from History: from when to when it holds, None: still.
         sql: of a transform: its query; `computed`: how its steps are restricted, or why they are
             not.
         origins: of a transform: what its columns are made of, by column.
@@ -82,6 +85,7 @@ class WhyRow:
     table: ProjectTable
     entry: RecordEntry | None = None
     number: int = 0
+    valid: tuple[datetime, datetime | None] | None = None
     sql: str | None = None
     computed: str | None = None
     origins: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -139,7 +143,14 @@ class WhyFollower:
         self._until = self.clock.monotonic() + self.limits.seconds
         return self._row(entry, values, 0)
 
-    def _row(self, entry: ProjectTable, values: Mapping[str, Any], depth: int) -> WhyRow:
+    def _row(
+        self,
+        entry: ProjectTable,
+        values: Mapping[str, Any],
+        depth: int,
+        *,
+        is_version: bool = False,
+    ) -> WhyRow:
         self._nodes += 1
         assert entry.table is not None, "rows were read of it"
         shape = shape_of_table(entry.table, entry.dataset)
@@ -156,18 +167,20 @@ class WhyFollower:
             },
             table=entry,
         )
+        if is_version:
+            row.valid = values[h.FROM_TIMESTAMP], values[h.TO_TIMESTAMP]
         if shape.keys:
-            row.entry, row.number, row.left_out = self._entry(entry, shape, row.key)
+            row.entry, row.number, row.left_out = self._entry(entry, shape, row)
         if isinstance(entry.task, DerivedTask):
             self._made_of(row, entry.task, depth)
         return row
 
     def _entry(
-        self, entry: ProjectTable, shape: Shape, key: Mapping[str, Any]
+        self, entry: ProjectTable, shape: Shape, row: WhyRow
     ) -> tuple[RecordEntry | None, int, str | None]:
-        """The event and version that a record is now, its number, and why they are not known."""
+        """The event and version that a row is, its number, and why they are not known."""
         assert entry.table is not None, "rows were read of it"
-        values = {name: _array([value], shape.columns[name]) for name, value in key.items()}
+        values = {name: _array([value], shape.columns[name]) for name, value in row.key.items()}
         try:
             rows = record_rows(entry.table, shape, values).to_pylist()
             cleared = [] if shape.append_only else truncates(entry.table)
@@ -175,7 +188,14 @@ class WhyFollower:
             return None, 0, str(error)
         is_derived = isinstance(entry.task, DerivedTask)
         entries = record_entries(rows, cleared, appends=shape.append_only, derived=is_derived)
-        return (entries[-1] if entries else None), len(entries), None
+        numbers = [
+            number
+            for number, one in enumerate(entries, 1)
+            if row.valid is None or _is_version(one, row.valid[0])
+        ]
+        if not numbers:
+            return None, 0, "the events of its record are not kept" if row.valid else None
+        return entries[numbers[-1] - 1], numbers[-1], None
 
     def _made_of(self, row: WhyRow, task: DerivedTask, depth: int) -> None:
         name = row.table.dataset.name
@@ -209,23 +229,31 @@ class WhyFollower:
             }
             return _evaluated(text, {t: (known[n], rows) for t, (n, rows) in tables.items()})
 
+        valid = task.query_of(name).valid
+        span = None if valid is None else (row.values[valid[0]], row.values[valid[1]])
         for traced in trace(statement, row.values, read, evaluate):
-            reader = readers[traced.name]
-            row.inputs.append(self._input(over.inputs[traced.name].name, traced, reader, depth))
+            reader, found = readers[traced.name], traced
+            if span is not None and traced.rows and isinstance(reader, _InputReader):
+                found = replace(traced, rows=reader.within(traced.rows, span))
+            row.inputs.append(self._input(over.inputs[traced.name].name, found, reader, depth))
 
     def _input(
         self, dataset: str, traced: TracedInput, reader: _InputReader | str, depth: int
     ) -> WhyInput:
         rows = traced.rows
+        by = traced.by if isinstance(reader, str) else reader.written(traced.by)
         made = WhyInput(
-            dataset, traced.by, traced.exact, traced.reason, None if rows is None else len(rows)
+            dataset, by, traced.exact, traced.reason, None if rows is None else len(rows)
         )
         for found in list(rows or ())[: self.limits.rows]:
             assert not isinstance(reader, str), "it has read rows"
             if self._nodes >= self.limits.nodes or self.clock.monotonic() > self._until:
                 made.reason = made.reason or "the limits of rows or time were reached"
                 break
-            made.rows.append(self._row(reader.entry, reader.whole(found), depth + 1))
+            values = reader.whole(found)
+            made.rows.append(
+                self._row(reader.entry, values, depth + 1, is_version=reader.is_history)
+            )
         return made
 
     def _facts(self, task: DerivedTask, name: str, called: str) -> _QueryFacts:
@@ -288,9 +316,24 @@ class _InputReader:
         """Names, in small letters, and types of its columns."""
         return {name.lower(): kind for name, kind in (self.live.columns or {}).items()}
 
+    def written(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of columns as they are written."""
+        written = {name.lower(): name for name in self.live.columns or {}}
+        return tuple(written.get(name, name) for name in names)
+
     def whole(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         """A row under the names of its columns as they are written."""
         return self._whole[row[ROW_NUMBER]]
+
+    @property
+    def is_history(self) -> bool:
+        """Whether it reads all versions."""
+        return self.live.view != self.live.dataset.relations.view
+
+    def within(self, rows: Rows, span: tuple[datetime, datetime]) -> Rows:
+        """Of versions those that hold in a span of time; rows of Current as they are."""
+        keys = [name.lower() for name in self.live.shape.keys]
+        return versions_within(rows, keys, span) if self.is_history else rows
 
     def rows(self, values: Mapping[str, Sequence[Any]]) -> Rows | str:
         """The rows whose columns have these values; else why they are not read."""
@@ -298,8 +341,7 @@ class _InputReader:
         given = {data[name]: list(some) for name, some in values.items() if name in data}
         if not given:
             return "no column of the table leads to its rows"
-        is_history = self.live.view != self.live.dataset.relations.view
-        kind: ViewKind = "history" if is_history else "current"
+        kind: ViewKind = "history" if self.is_history else "current"
         refused = self.may_read(self.entry.name, list(given), kind)
         if refused is not None:
             return refused
@@ -309,7 +351,12 @@ class _InputReader:
             return str(error)
         if len(found) > _MOST_CANDIDATES:
             return f"more than {_MOST_CANDIDATES:,} rows may have made it"
-        return [self._numbered(row) for row in found]
+        # Conditions on stored rows know data columns only.
+        headers = {name: some for name, some in values.items() if name not in data}
+        numbered = map(self._numbered, found)
+        return [
+            row for row in numbered if all(row.get(name) in some for name, some in headers.items())
+        ]
 
     def _found(self, given: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
         live, shape = self.live, self.live.shape
@@ -335,6 +382,35 @@ class _InputReader:
         number = self._numbers.setdefault(repr(row), len(self._numbers))
         self._whole[number] = row
         return {**{name.lower(): value for name, value in row.items()}, ROW_NUMBER: number}
+
+
+def versions_within(
+    rows: Rows, keys: Sequence[str], span: tuple[datetime, datetime]
+) -> list[Mapping[str, Any]]:
+    """The versions that hold at some moment of a span. The first of a record also holds before it.
+
+    So it does in dimensions of marts, where facts may be older than what is known.
+    """
+    begin, end = span
+    lasting = [row for row in rows if row[h.FROM_TIMESTAMP] != row[h.TO_TIMESTAMP]]
+    firsts: dict[tuple[Any, ...], datetime] = {}
+    for row in lasting:
+        key = tuple(row.get(name) for name in keys)
+        firsts[key] = min(firsts.get(key, row[h.FROM_TIMESTAMP]), row[h.FROM_TIMESTAMP])
+    return [
+        row
+        for row in lasting
+        if (row[h.TO_TIMESTAMP] is None or row[h.TO_TIMESTAMP] > begin)
+        and (
+            row[h.FROM_TIMESTAMP] < end
+            or row[h.FROM_TIMESTAMP] == firsts[tuple(row.get(name) for name in keys)]
+        )
+    ]
+
+
+def _is_version(entry: RecordEntry, begin: datetime) -> bool:
+    """Whether an event made the version that begins then, and that holds for a while."""
+    return entry.valid_from == begin and entry.valid_to != begin
 
 
 @dataclass(frozen=True, slots=True)

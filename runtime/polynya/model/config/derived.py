@@ -213,6 +213,8 @@ class DerivedQuery(Frozen):
     `path` leads to the setting of its task; `file` holds the text, where it is not in the task.
     `expressions` are parts of the text that a person wrote, with the paths of their settings.
     `reads_own` says whether it reads tables of its own task, which themselves do not.
+    `valid` are the columns that say from when to when a row holds: of the versions that it reads,
+    those of another time made other rows.
     """
 
     path: tuple[str | int, ...]
@@ -222,6 +224,7 @@ class DerivedQuery(Frozen):
     incremental: Incremental = "auto"
     expressions: tuple[tuple[tuple[str | int, ...], str], ...] = ()
     reads_own: bool = False
+    valid: tuple[str, str] | None = None
     expect: tuple[ResultExpectation, ...] = ()
 
     def path_of_expectation(self, number: int) -> tuple[str | int, ...]:

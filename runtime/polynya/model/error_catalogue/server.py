@@ -57,6 +57,17 @@ PART_SILENT: Final = ErrorEntry(
     page="A page of the console waits some seconds for what it shows. What hangs then is not asked "
     "again until it has ended. The page says since when it is not known, and shows all others.",
 )
+PLACE_UNREACHABLE: Final = ErrorEntry(
+    DependencyError,
+    "POLYNYA-SRV-011",
+    title="what a page reads cannot be reached",
+    message="it cannot be read: {reason}",
+    state="nothing was changed",
+    fix="wait: the page asks again by itself. If it stays so, look at what the page reads: the "
+    "warehouse, the landing zone, the coordination place or the state of the target",
+    page="The system refused a read: a network, a disk or a server does not answer. The page says "
+    "since when, and shows all that it knows from elsewhere.",
+)
 DOCUMENT_CHANGED: Final = ErrorEntry(
     ConflictError,
     "POLYNYA-SRV-008",

@@ -48,15 +48,21 @@ class _Asked:
         """Let the request pass, or raise RefusedError POLYNYA-ACC-001 or 002."""
         # Not in a thread: to get one takes longer than the decision.
         request.scope["polynya.action"] = self.action
-        person, document = caller(request)
-        decision = decide(person, self.action, document)
-        if decision.allowed:
-            return
-        if person.proof == "none":
-            raise NOT_LOGGED_IN().by(401, WWW_Authenticate='Bearer realm="polynya"')
-        raise NOT_ALLOWED(person=person.name, action=self.action.value, reason=decision.reason).by(
-            403
-        )
+        require(request, self.action)
+
+
+def require(request: Request, action: Action) -> None:
+    """Let a request pass whose caller may do this too; raise RefusedError POLYNYA-ACC-001 or 002.
+
+    For what a route needs besides the action that it declares.
+    """
+    person, document = caller(request)
+    decision = decide(person, action, document)
+    if decision.allowed:
+        return
+    if person.proof == "none":
+        raise NOT_LOGGED_IN().by(401, WWW_Authenticate='Bearer realm="polynya"')
+    raise NOT_ALLOWED(person=person.name, action=action.value, reason=decision.reason).by(403)
 
 
 def caller(request: Request) -> tuple[Person, AccessDocument | None]:

@@ -24,10 +24,9 @@ from polynya.server.console.flow_text import flow_lines, new_transform, with_flo
 from polynya.server.console.forms import FormField, Posted, fields, last, texts_of, values
 from polynya.server.console.html import render
 from polynya.server.console.page import SlowPage, page_router
-from polynya.server.console.query import cells
-from polynya.server.problems import status_of
+from polynya.server.console.steps import MOST_ROWS, StepNumber, rows_page
 from polynya.server.routes import transforms as transforms_api
-from polynya.server.routes.transforms import FlowDraft, FlowStepChecked
+from polynya.server.routes.transforms import FlowDraft, FlowStepChecked, FlowStepRows
 from polynya.server.state import ServerState
 
 router = page_router(SlowPage)
@@ -37,8 +36,6 @@ _STEP_FIELD: Final = re.compile(r"s([0-9]{1,3})\.(.{1,200})", re.ASCII)
 _PROCESSOR: Final = "processor"
 #: The settings that stand first and last in the form of a step.
 _FIRST, _LAST = ("input",), ("as",)
-#: Rows of a preview.
-_ROWS: Final = 20
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -182,18 +179,15 @@ def review_flow(request: Request, form: Posted) -> HTMLResponse:
 
 
 @router.post("/flow-rows/{step}", dependencies=[allowed(Action.QUERY_DATA)])
-def rows(request: Request, step: int, form: Posted) -> HTMLResponse:
+def rows(request: Request, step: StepNumber, form: Posted) -> HTMLResponse:
     """Some rows of a step, as far as the viewer may read its tables."""
     flow = _of_form(form)
-    facts: dict[str, Any] = {"answer": None, "rows": [], "error": None, "number": step}
-    status = 200
-    try:
+
+    def ask() -> FlowStepRows:
         draft = _draft(flow, [one.settings for one in flow.steps])
-        answer = transforms_api.preview_flow(request, draft, step, _ROWS)
-        facts |= {"answer": answer, "rows": cells(answer)}
-    except PolynyaError as error:
-        facts["error"], status = error.as_dict(), status_of(error)
-    return render(request, "flow_rows.html", fragment="rows", status=status, **facts)
+        return transforms_api.preview_flow(request, draft, step, MOST_ROWS)
+
+    return rows_page(request, step, ask)
 
 
 def _page(request: Request, form: FlowForm, *, title: str = "") -> HTMLResponse:

@@ -21,8 +21,10 @@ from polynya.server.access.door import caller
 from polynya.server.access.roles import decide
 from polynya.server.console.assets import address, icon
 from polynya.server.console.navigation import ENTRIES
+from polynya.server.health import HealthWord
 from polynya.server.operations.manager import refusal
 from polynya.server.operations.verbs import VERBS
+from polynya.server.overview import Overview
 from polynya.server.state import ServerState
 
 #: Characters that may stand as they are although they cannot be printed.
@@ -67,17 +69,24 @@ def coded(text: str | None) -> Markup:
 
 
 def duration(seconds: float | None) -> str:
-    """A time in the two largest units that it has, such as `3 h 12 min`; a dash for None."""
+    """A time in its largest unit and what is left in the next; a dash for None.
+
+    Such as `3 h 12 min`, or `3 h`.
+    """
     if seconds is None:
         return _NOTHING
     if seconds < _MINUTE:
         return f"{seconds:.1f} s" if seconds < _FEW else f"{seconds:.0f} s"
     whole = int(seconds)
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+    for size, unit, part, smaller in (
+        (_DAY, "d", _HOUR, "h"),
+        (_HOUR, "h", _MINUTE, "min"),
+        (_MINUTE, "min", 1, "s"),
+    ):
+        if whole >= size:
+            left = whole % size // part
+            return f"{whole // size} {unit}" + (f" {left} {smaller}" if left else "")
+    raise AssertionError("less than a minute was written before")
 
 
 def moment(value: datetime | str | None) -> Markup:
@@ -160,6 +169,7 @@ def _environment() -> Environment:
         "Action": Action,
         "refused": refused,
         "late_since": late_since,
+        "unknown_tables": unknown_tables,
     }
     # Fragments are rendered without their page, whose imports they would miss.
     made.globals["ui"] = made.get_template("ui.html").module
@@ -186,6 +196,21 @@ def refused(verb: str) -> str | None:
 def late_since() -> datetime | None:
     """Since when the server has not looked at tables although it is time; None if it has."""
     return ServerState.of(_SHOWN_TO.get()).overview.late_since()
+
+
+def unknown_tables() -> tuple[int, str] | None:
+    """How many tables could not be read by the newest look, and since when; None if all could."""
+    overview = ServerState.of(_SHOWN_TO.get()).overview.known()
+    return None if overview is None else overview.once("unknown tables", lambda: _unknown(overview))
+
+
+def _unknown(overview: Overview) -> tuple[int, str] | None:
+    since = [
+        one.parts[0].since
+        for one in overview.datasets.values()
+        if one.health is HealthWord.UNKNOWN and one.parts and one.parts[0].since
+    ]
+    return (len(since), min(since)) if since else None
 
 
 def same_page(request: Request) -> Callable[..., str]:

@@ -31,6 +31,7 @@ from polynya.model.errors import (
 from polynya.server.access.door import CONSOLE
 from polynya.server.console.html import render
 from polynya.server.console.navigation import ENTRIES
+from polynya.server.health import why_unknown
 from polynya.server.state import ServerState
 
 log = logging.getLogger(__name__)
@@ -117,7 +118,7 @@ async def asked(
     try:
         return await _in_time(request, part, ask, PART_SECONDS), None
     except Exception as error:
-        known = as_polynya(error)
+        known = why_unknown(error)
         if not isinstance(error, PolynyaError | OSError):
             # One part that fails by a fault of ours must not take the others away.
             log.exception("%s failed", part)
@@ -144,7 +145,7 @@ class TimedPage(APIRoute):
             except Exception as error:
                 if is_answer(error):
                     raise
-                return _unknown(request, as_polynya(error))
+                return _unknown(request, why_unknown(error))
 
         return answer
 

@@ -25,7 +25,13 @@ from polynya.server.console.page import SlowPage, page_router
 from polynya.server.problems import status_of
 from polynya.server.routes import documents as documents_api
 from polynya.server.routes import queries as queries_api
-from polynya.server.routes.queries import AnswerForm, QueryAnswered, QueryAsked, StatementAsked
+from polynya.server.routes.queries import (
+    MOST_TEXT,
+    AnswerForm,
+    QueryAnswered,
+    QueryAsked,
+    StatementAsked,
+)
 from polynya.server.routes.views import readable_views
 from polynya.server.state import ServerState
 
@@ -35,7 +41,6 @@ router = page_router(SlowPage)
 _LIMITS: Final = (100, 1000, 10_000)
 #: A longer text does not stand in the address of its page.
 _MOST_IN_ADDRESS: Final = 4000
-_MOST_TEXT: Final = 100_000
 #: Views that the list beside the text shows, and words that are offered while a person types.
 _MOST_VIEWS: Final = 40
 _MOST_WORDS: Final = 8
@@ -98,7 +103,7 @@ def export(
 @router.post("/query/plan", dependencies=[allowed(Action.QUERY_DATA)])
 def plan(request: Request, form: Posted) -> HTMLResponse:
     """Which engine answers a statement, why, and what it reads."""
-    sql = lines_of(last(form, "sql"))[:_MOST_TEXT]
+    sql = lines_of(last(form, "sql"))[:MOST_TEXT]
     facts: dict[str, Any] = {"plan": None, "error": None}
     status = 200
     try:
@@ -114,7 +119,7 @@ def plan(request: Request, form: Posted) -> HTMLResponse:
 @router.post("/query/words", dependencies=[allowed(Action.QUERY_DATA)])
 def words(request: Request, form: Posted) -> HTMLResponse:
     """Views and columns that can follow what stands before the cursor."""
-    sql, at = lines_of(last(form, "sql"))[:_MOST_TEXT], last(form, "at")
+    sql, at = lines_of(last(form, "sql"))[:MOST_TEXT], last(form, "at")
     place = int(at) if at.isdecimal() and len(at) < 8 else len(sql)
     found = completions(sql, place, _views(request))
     return render(request, "query_words.html", fragment="words", words=found)
@@ -191,7 +196,7 @@ def _page(
     if sql.strip():
         begun = perf_counter()
         try:
-            asked = QueryAsked(sql=sql[:_MOST_TEXT], limit=limit)
+            asked = QueryAsked(sql=sql[:MOST_TEXT], limit=limit)
             facts["answer"] = queries_api.answered(request, asked)
         except PolynyaError as error:
             facts["error"], status = error.as_dict(), status_of(error)

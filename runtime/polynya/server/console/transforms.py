@@ -16,7 +16,7 @@ from polynya.server.console.html import duration, number, render
 from polynya.server.console.page import page_router
 from polynya.server.pages import Cursor
 from polynya.server.routes import transforms as transforms_api
-from polynya.server.routes.transforms import TransformDetails
+from polynya.server.routes.transforms import FlowStepRows, FlowStepShown, TransformDetails
 from polynya.server.state import ServerState
 
 router = page_router()
@@ -41,13 +41,7 @@ async def transforms(request: Request, cursor: Cursor = None) -> HTMLResponse:
 def transform(request: Request, task: str, dataset: str) -> HTMLResponse:
     """One table that a query keeps."""
     found = transforms_api.transform(request, task, dataset)
-    overview = ServerState.of(request).overview.newest()
-    rows = {
-        name: one.status.current_rows
-        for name, one in overview.datasets.items()
-        if one.status is not None
-    }
-    nodes, edges = drawn(found, rows)
+    nodes, edges = drawn(found, known_rows(request), {})
     words = ["flow", "show", dataset] if found.query == "flow" else ["mart", "show", task]
     if found.query == "sql":
         words = ["lineage", dataset]
@@ -59,14 +53,25 @@ def transform(request: Request, task: str, dataset: str) -> HTMLResponse:
         edges=edges,
         command=shlex.join(["polynya", *words]),
         address=f"/console/transforms/{quote(task)}/{quote(dataset)}",
-        as_of=overview.at,
+        as_of=ServerState.of(request).overview.newest().at,
     )
 
 
+def known_rows(request: Request) -> dict[str, int]:
+    """The rows of Current of each table that was looked at."""
+    datasets = ServerState.of(request).overview.newest().datasets
+    return {
+        name: one.status.current_rows for name, one in datasets.items() if one.status is not None
+    }
+
+
 def drawn(
-    found: TransformDetails, rows: Mapping[str, int]
+    found: TransformDetails, rows: Mapping[str, int], counts: Mapping[str, FlowStepRows]
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """A query as a graph: its inputs with their rows, the steps of a flow, and the result."""
+    """A query as a graph: its inputs with their rows, its steps, and the result.
+
+    Steps that were counted have their rows and seconds, others their columns.
+    """
     nodes: list[dict[str, Any]] = [
         {
             "id": name,
@@ -78,12 +83,12 @@ def drawn(
     ]
     edges = []
     for place, step in enumerate(found.steps, 1):
-        columns = len(step.columns)
         nodes.append(
             {
                 "id": f"step {step.name}",
-                "title": f"{place} {step.processor}",
-                "says": f"{columns} {'column' if columns == 1 else 'columns'}",
+                # A part of a `WITH` is known by its name, a step of a flow by what it does.
+                "title": f"{place} {step.name if step.processor == 'with' else step.processor}",
+                "says": _of_step(step, counts.get(step.name)),
                 "path": f"#step-{place}",
             }
         )
@@ -109,3 +114,9 @@ def drawn(
     there = {one["id"] for one in nodes}
     edges += [{"from": one, "to": result} for one in last]
     return nodes, [one for one in edges if one["from"] in there]
+
+
+def _of_step(step: FlowStepShown, counted: FlowStepRows | None) -> str:
+    count, word = (len(step.columns), "column") if counted is None else (counted.total, "row")
+    said = f"{number(count)} {word}{'' if count == 1 else 's'}"
+    return said if counted is None else f"{said}, {duration(counted.seconds)}"

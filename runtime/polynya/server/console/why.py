@@ -52,6 +52,7 @@ class WhyStep:
         number: of the step, from 1; the row in question is the first.
         depth: how many queries lie between this row and the row in question.
         inputs: what it was made of, each with the numbers of the steps of its rows.
+        valid: of a version, from when to when it holds; the second is None where it still does.
         event: what happened to it in the source, as a word; None for a row of a query.
         history: the address of its record.
     """
@@ -62,6 +63,7 @@ class WhyStep:
     key: str
     columns: tuple[WhyColumn, ...]
     inputs: tuple[tuple[WhyInputShown, tuple[int, ...]], ...]
+    valid: tuple[ClockTime | None, ClockTime | None]
     event: str | None
     source: ClockTime | None
     arrived: ClockTime | None
@@ -136,6 +138,7 @@ def _steps(row: WhyRowShown, depth: int, numbers: Iterator[int]) -> Iterator[Why
         _key(row.key),
         tuple(_columns(row)),
         tuple(inputs),
+        (ClockTime.of(row.valid_from), ClockTime.of(row.valid_to)),
         None if entry is None else title_of(entry.kind),
         ClockTime.of(None if entry is None else entry.source_time),
         ClockTime.of(None if entry is None else entry.copied_at or entry.applied_at),
@@ -149,7 +152,9 @@ def drawn(told: Sequence[WhyStep]) -> tuple[list[dict[str, Any]], list[dict[str,
     nodes: list[dict[str, Any]] = []
     edges = []
     for one in told:
-        node = {"id": str(one.number), "title": one.row.dataset, "says": one.key}
+        begin, _ = one.valid
+        says = one.key if begin is None else f"{one.key} from {begin.date} {begin.time[:8]}"
+        node = {"id": str(one.number), "title": one.row.dataset, "says": says}
         nodes.append({**node, "path": f"#step-{one.number}"})
         if one.number == 1:
             nodes[-1]["word"] = "subject"

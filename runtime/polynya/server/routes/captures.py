@@ -97,6 +97,7 @@ class CaptureShown(BaseModel):
     task: str
     state: CaptureWord
     reason: str
+    since: str | None = Field(description="since when the state is unknown; else null")
     batches: int = Field(description="number of the newest landed batch")
     written_at: str | None
     age_seconds: float | None = Field(description="since the newest batch was written")
@@ -182,6 +183,7 @@ def _shown(state: ServerState, project: LoadedProject, task: ConnectedCapture) -
         task=task.name,
         state=word,
         reason=reason,
+        since=_iso(state.sources.failing_since(task.name)),
         batches=found.batches,
         written_at=_iso(written),
         age_seconds=None if written is None else max(0.0, (now - written).total_seconds()),

@@ -36,6 +36,8 @@ router = api_router("queries")
 #: Of JSON: each value becomes an object of Python. Arrow and CSV may have more.
 _MOST_JSON_ROWS: Final = 10_000
 _MOST_ROWS: Final = 1_000_000
+#: Characters of a statement.
+MOST_TEXT: Final = 100_000
 #: Where an answer in Arrow or CSV says whether the limit cut it.
 _MORE: Final = "Polynya-More"
 
@@ -57,7 +59,7 @@ class QueryAsked(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    sql: str = Field(max_length=100_000)
+    sql: str = Field(max_length=MOST_TEXT)
     limit: int = Field(default=1000, ge=1, le=_MOST_ROWS)
     seconds: float = Field(default=60, gt=0, le=300, allow_inf_nan=False)
     megabytes: int = Field(default=64, ge=1, le=256)
@@ -91,7 +93,7 @@ class StatementAsked(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    sql: str = Field(max_length=100_000)
+    sql: str = Field(max_length=MOST_TEXT)
 
 
 class QueryPlanned(BaseModel):

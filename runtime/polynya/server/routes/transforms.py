@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from polynya.engine.inventory import tables_of
@@ -19,13 +19,13 @@ from polynya.model.documents.yaml import MapNode, NodePath, ScalarNode, dotted
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE, REQUEST_INVALID
 from polynya.model.errors import ConfigErrors, PolynyaError
 from polynya.model.loader import LoadedProject
-from polynya.model.names import shown
+from polynya.model.names import quote_path, shown
 from polynya.server.access.actions import Action
-from polynya.server.access.door import allowed, api_router
+from polynya.server.access.door import allowed, api_router, require
 from polynya.server.health import HealthWord
 from polynya.server.overview import Overview
 from polynya.server.pages import Cursor, Limit, ListPage, page
-from polynya.server.routes.queries import QueryAnswered, QueryAsked, answered
+from polynya.server.routes.queries import MOST_TEXT, QueryAnswered, QueryAsked, answered
 from polynya.server.state import ServerState
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ router = api_router("transforms")
 
 #: Rows of a preview.
 _MOST_ROWS: Final = 100
+#: Seconds of each of its statements.
+_SECONDS: Final = 60.0
 
 
 class TransformShown(BaseModel):
@@ -122,6 +124,13 @@ class FlowChecked(BaseModel):
     steps: list[FlowStepChecked]
 
 
+class FlowStepRows(QueryAnswered):
+    """Some rows of a step, of how many, and the seconds until both were known."""
+
+    total: int
+    seconds: float
+
+
 @router.get("/transforms", dependencies=[allowed(Action.VIEW_PROJECT)])
 async def transforms(
     request: Request, limit: Limit = 100, cursor: Cursor = None
@@ -195,6 +204,31 @@ def transform(request: Request, task: str, dataset: str) -> TransformDetails:
     )
 
 
+@router.get(
+    "/transforms/{task}/{dataset}/steps/{step}/rows", dependencies=[allowed(Action.QUERY_DATA)]
+)
+def step_rows(
+    request: Request,
+    task: str,
+    dataset: str,
+    step: Annotated[int, Path(ge=0, description="its number, from 0")],
+    *,
+    limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 20,
+    seconds: Annotated[float, Query(gt=0, le=_SECONDS, allow_inf_nan=False)] = _SECONDS,
+) -> FlowStepRows:
+    """Some rows of a step as the viewer may read its tables, how many it has, and the seconds.
+
+    It is computed over the newest commits. Steps show what a query does, so they also need the
+    right to read documents. `seconds` limits each of the two statements.
+    """
+    # Who reads data is in the audit log, as for queries.
+    request.scope["polynya.logs"] = True
+    require(request, Action.VIEW_DOCUMENTS)
+    project = ServerState.of(request).known_project()
+    found, name = task_and_name(project, task, dataset)
+    return _rows(request, _sql_of_step(project, found, name, step), limit, seconds)
+
+
 @router.post("/flows/check", dependencies=[allowed(Action.EDIT_DOCUMENTS)])
 def check_flow(request: Request, draft: FlowDraft) -> FlowChecked:
     """The columns of each step of a draft, and what is wrong with it."""
@@ -211,8 +245,8 @@ def preview_flow(
     draft: FlowDraft,
     step: Annotated[int, Query(ge=0, lt=MAX_STEPS, description="its number, from 0")],
     limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 20,
-) -> QueryAnswered:
-    """Some rows of a step of a draft, as far as the viewer may read its tables."""
+) -> FlowStepRows:
+    """Some rows of a step of a draft as the viewer may read its tables, and how many it has."""
     tables = _tables(ServerState.of(request).known_project(), draft.from_)
     there = {name: one for name, one in tables.items() if one is not None}
     steps, errors = _read(draft.steps)
@@ -221,8 +255,7 @@ def preview_flow(
     for found in errors[: step + 1]:
         if found:
             raise REQUEST_INVALID(reason=str(found[0]["message"]))
-    flow = _compiled_to(steps, step, there)
-    return answered(request, QueryAsked(sql=flow.sql, limit=limit))
+    return _rows(request, _compiled_to(steps, step, there).sql, limit)
 
 
 def task_and_name(project: LoadedProject, task: str, dataset: str) -> tuple[DerivedTask, str]:
@@ -236,6 +269,52 @@ def task_and_name(project: LoadedProject, task: str, dataset: str) -> tuple[Deri
                 if resolved(one, settings).relations.current == dataset:
                     return one, settings.name
     raise NO_SUCH_RESOURCE(what=f"transform {shown(f'{task}/{dataset}')}")
+
+
+def _sql_of_step(project: LoadedProject, task: DerivedTask, name: str, step: int) -> str:
+    """The query of a step of a table's query. Raises ConfigError POLYNYA-SRV-001 and -002."""
+    # Start-up time: sqlglot.
+    from polynya.derived.flow import tables_read
+    from polynya.derived.tables import part_query
+    from polynya.engine.commands.derived_queries import derived_inputs, query_over_inputs
+
+    query = task.query_of(name)
+    missing = NO_SUCH_RESOURCE(what=f"step {step} of {shown(name)}")
+    if query.flow:
+        if step >= len(query.flow):
+            raise missing
+        named = derived_inputs(project, task, only=tables_read(query.flow))
+        tables = {called: one for called, one in named.items() if one is not None}
+        return _compiled_to(query.flow, step, tables).sql
+    over = query_over_inputs(project, task, name)
+    if over is None:
+        raise REQUEST_INVALID(reason="an input has no columns yet, or the query has an error")
+    relations = {called: quote_path(*one.name.split(".")) for called, one in over.inputs.items()}
+    sql = part_query(over.query.over(relations), step, name)
+    if sql is None:
+        raise missing
+    return sql
+
+
+def _rows(request: Request, sql: str, limit: int, seconds: float = _SECONDS) -> FlowStepRows:
+    """The first rows of a query and their number. Raises ConfigError POLYNYA-SRV-002."""
+    # On a line of its own: a comment may end the query.
+    count = f"SELECT count(*) AS total FROM ({sql}\n)"
+    if len(count) > MOST_TEXT:
+        raise REQUEST_INVALID(reason=f"the query of the step has {len(sql):,} characters, too many")
+    clock = ServerState.of(request).clock
+    began = clock.monotonic()
+    found = answered(request, QueryAsked(sql=sql, limit=limit, seconds=seconds))
+    total = len(found.rows)
+    if found.more:
+        total = answered(request, QueryAsked(sql=count, seconds=seconds)).rows[0]["total"]
+    return FlowStepRows(
+        columns=found.columns,
+        rows=found.rows,
+        more=found.more,
+        total=total,
+        seconds=clock.monotonic() - began,
+    )
 
 
 def _all(overview: Overview, project: LoadedProject) -> list[TransformShown]:

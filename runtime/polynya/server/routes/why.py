@@ -49,7 +49,9 @@ class WhyRowShown(BaseModel):
     key: dict[str, Any]
     values: dict[str, Any]
     masked: list[str] = Field(description="columns that the viewer may not read")
-    entry: RecordEntryShown | None = Field(description="the event and version that it is now")
+    valid_from: str | None = Field(description="of a version that is read from History; else null")
+    valid_to: str | None = Field(description="its end; null where it still holds")
+    entry: RecordEntryShown | None = Field(description="the event and version that it is")
     landed: str | None = Field(description="why the landed place is not known")
     sql: str | None = Field(description="the query; null where the viewer may not read documents")
     computed: str | None = Field(description="how steps are restricted to what changed")
@@ -167,6 +169,7 @@ class _Viewer:
             places = self._places(one, rights)
             record = FollowedRecord(one.table, {}, (one.entry,), one.types)
             entry = record.shown(one.number, one.entry, rights, places)
+        begin, end = one.valid or (None, None)
         return WhyRowShown(
             dataset=one.dataset,
             task=one.task,
@@ -174,6 +177,8 @@ class _Viewer:
             key=self._json(one, one.key, rights),
             values=self._json(one, {name: one.values.get(name) for name in one.types}, rights),
             masked=sorted(name for name in one.types if rights.masked(name)),
+            valid_from=begin and begin.isoformat(),
+            valid_to=end and end.isoformat(),
             entry=entry,
             landed=None if one.kind == "transform" else places.why,
             sql=one.sql if self._reads_sql else None,

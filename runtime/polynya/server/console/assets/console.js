@@ -106,14 +106,14 @@
     if (text !== undefined) made.textContent = visible(text);
     return made;
   };
-  const cut = (text) => (text.length > 34 ? `${text.slice(0, 33)}…` : text);
+  const cut = (text, most = 34) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
   const graph = (element) => {
     const { nodes, edges } = JSON.parse(element.dataset.graph);
     const laid = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", nodesep: 18, ranksep: 60, marginx: 8, marginy: 8 });
     laid.setDefaultEdgeLabel(() => ({}));
     for (const one of nodes) {
-      const longest = Math.max(cut(one.title).length * 7.6, cut(one.says || "").length * 6.3);
+      const longest = Math.max(cut(one.title).length * 7.6, cut(one.says || "", 44).length * 6.3);
       laid.setNode(one.id, { width: Math.max(90, longest + 24), height: one.says ? 46 : 32 });
     }
     for (const one of edges) laid.setEdge(one.from, one.to, { soft: one.soft });
@@ -135,7 +135,7 @@
       link.append(svg("title", {}, one.says ? `${one.title}: ${one.says}` : one.title));
       link.append(svg("rect", { x: x - w / 2, y: y - h / 2, width: w, height: h, rx: 6 }));
       link.append(svg("text", { x: x - w / 2 + 12, y: y + (one.says ? -4 : 5) }, cut(one.title)));
-      if (one.says) link.append(svg("text", { class: "says", x: x - w / 2 + 12, y: y + 14 }, cut(one.says)));
+      if (one.says) link.append(svg("text", { class: "says", x: x - w / 2 + 12, y: y + 14 }, cut(one.says, 44)));
       drawn.append(link);
     }
     element.replaceChildren(drawn);
