@@ -13,7 +13,7 @@ from polynya.model.errors import PolynyaError
 from polynya.server.access.actions import Action
 from polynya.server.access.door import allowed, require
 from polynya.server.console.html import render
-from polynya.server.console.page import SlowPage, is_answer
+from polynya.server.console.page import SlowPage, is_answer, page_router
 from polynya.server.console.query import cells
 from polynya.server.console.transforms import drawn, known_rows
 from polynya.server.problems import status_of

@@ -276,7 +276,7 @@ def _sql_of_step(project: LoadedProject, task: DerivedTask, name: str, step: int
     # Start-up time: sqlglot.
     from polynya.derived.flow import tables_read
     from polynya.derived.tables import part_query
-    from polynya.engine.commands.derived_queries import derived_inputs, query_over_inputs
+    from polynya.engine.commands.derived_queries import checked_query, derived_inputs
 
     query = task.query_of(name)
     missing = NO_SUCH_RESOURCE(what=f"step {step} of {shown(name)}")
@@ -286,9 +286,12 @@ def _sql_of_step(project: LoadedProject, task: DerivedTask, name: str, step: int
         named = derived_inputs(project, task, only=tables_read(query.flow))
         tables = {called: one for called, one in named.items() if one is not None}
         return _compiled_to(query.flow, step, tables).sql
-    over = query_over_inputs(project, task, name)
+    checked = checked_query(project, task, name)
+    if checked.errors:
+        raise ConfigErrors(checked.errors)
+    over = checked.over
     if over is None:
-        raise REQUEST_INVALID(reason="an input has no columns yet, or the query has an error")
+        raise REQUEST_INVALID(reason="an input has no columns yet")
     relations = {called: quote_path(*one.name.split(".")) for called, one in over.inputs.items()}
     sql = part_query(over.query.over(relations), step, name)
     if sql is None:
