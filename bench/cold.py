@@ -43,7 +43,7 @@ class Cost(NamedTuple):
     clock: float
 
 
-def commands(lake: Path, many: Path) -> dict[str, tuple[str, ...]]:
+def commands(lake: Path, many: Path, quiet: Path) -> dict[str, tuple[str, ...]]:
     """Each command line, as the arguments of Python."""
 
     def of(*arguments: str, project: Path = lake) -> tuple[str, ...]:
@@ -55,6 +55,7 @@ def commands(lake: Path, many: Path) -> dict[str, tuple[str, ...]]:
         "plan": of("plan"),
         "query of a small table": of(*_QUERY),
         "status": of("status"),
+        "run --once with nothing to do": of("run", "--once", project=quiet),
         f"status of {DATASETS} datasets": of("status", project=many),
     }
 
@@ -131,10 +132,21 @@ def with_many(lake: Path, folder: Path) -> Path:
     return project
 
 
+def with_nothing_to_do(lake: Path, folder: Path) -> Path:
+    """A copy of a lake in which everything was copied, derived and maintained."""
+    project = folder / "quiet"
+    shutil.copytree(lake, project)
+    for arguments in (("adopt",), ("run", "--once", "--apply", "always"), ("run", "--once")):
+        line = [sys.executable, "-m", "polynya", *arguments, "-p", str(project)]
+        subprocess.run(line, check=True, capture_output=True)
+    return project
+
+
 def measure(lake: Path, rounds: int = ROUNDS) -> Iterator[Measured]:
     """A line for each command, beside what its process cannot save."""
     with tempfile.TemporaryDirectory() as folder:
-        lines = commands(lake, with_many(lake, Path(folder)))
+        many, quiet = with_many(lake, Path(folder)), with_nothing_to_do(lake, Path(folder))
+        lines = commands(lake, many, quiet)
         costs: dict[str, list[Cost]] = {name: [] for name in ("nothing", "readers", *lines)}
         for _ in range(rounds):
             costs["nothing"].append(cost(NOTHING))

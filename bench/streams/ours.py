@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from polynya.engine.context import EngineContext
-from polynya.engine.runner import RunOutcome, run_once, units
+from polynya.engine.runner import run_once, units
+from polynya.engine.unit import RunOutcome
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.config.task import StorageTask

@@ -300,8 +300,20 @@ def test_light_commands_load_no_engine(shop, arguments):
             ("pyspark", "sqlalchemy", "boto3", "pg8000", "fastapi", "polynya.lake.apply"),
         ),
         (
+            "polynya.cli.query, polynya.engine.answers, polynya.lake.read.query",
+            ("pyiceberg", "polynya.derived", "polynya.lake.table.dataset", "fastapi", "jinja2"),
+        ),
+        (
             "polynya.cli.status, polynya.engine.commands.captures, polynya.engine.inventory",
             ("pyspark", "sqlglot", "duckdb", "boto3", "pg8000", "fastapi", "polynya.lake.apply"),
+        ),
+        (
+            "polynya.cli.status, polynya.engine.inventory, polynya.engine.maintenance_status",
+            ("pyspark", "pyiceberg", "sqlglot", "duckdb", "boto3", "polynya.lake.apply"),
+        ),
+        (
+            "polynya.cli.run, polynya.engine.idle",
+            ("pyspark", "pyiceberg", "duckdb", "boto3", "polynya.lake.apply", "polynya.capture"),
         ),
         (
             "polynya.engine.collaborators, polynya.engine.runner",

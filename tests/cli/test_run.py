@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -143,3 +144,31 @@ def test_sigterm_while_spark_starts_ends_a_run_at_once(
 
     assert code == ExitCode.OK
     assert "ended before anything was begun" in err.getvalue()
+
+
+@pytest.mark.slow
+def test_a_run_with_nothing_to_do_starts_no_java(tmp_path: Path) -> None:
+    """Two runs by Spark, the second with nothing to do; then one whose Java says that it began."""
+    project = write_project(tmp_path, users=USERS)
+    (tmp_path / "landing/users").mkdir(parents=True)
+    landed = tmp_path / "landing/users/1.json"
+    landed.write_text('{"userId": 1, "sequenceNum": 1, "operation": "INSERT"}\n')
+    line = [sys.executable, "-m", "polynya", "run", "--once", "--json", "-p", str(project)]
+    subprocess.run(line, check=True, capture_output=True)
+    java, began = tmp_path / "jdk/bin/java", tmp_path / "began"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\ntouch {began}\nexit 1\n")
+    java.chmod(0o755)
+    environment = {**os.environ, "JAVA_HOME": str(java.parents[1])}
+
+    quiet = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+
+    assert (quiet.returncode, began.exists()) == (0, False), quiet.stderr
+    lines = [json.loads(text) for text in quiet.stdout.splitlines()]
+    kinds = [one["type"] for one in lines]
+    assert kinds == ["version", "run.started", "apply.skipped", "table.health", "run"]
+    assert (lines[-1]["ok"], lines[-1]["units"], lines[-1]["records"]) == (True, 1, 0)
+
+    landed.with_name("2.json").write_text(landed.read_text())
+    subprocess.run(line, env=environment, capture_output=True, check=False)
+    assert began.exists()

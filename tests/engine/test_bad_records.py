@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polynya.lake.read.inspect import status
+from polynya.lake.read.inspect import committed, status
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.table.suspension import resume
 from polynya.model.errors import InternalError, SuspendedError, TaskStoppedError
@@ -24,7 +24,7 @@ def told(lab: Lab, look: Look) -> Any:
     """What `polynya status` knows of a dataset."""
     catalog = python_catalog(load_project(lab.project).target)
     table = catalog.load_table(look.internal)
-    return status(table, look.dataset, STARTED)
+    return status(committed(table), look.dataset, STARTED)
 
 
 def test_a_dataset_waits_at_its_first_bad_batch_and_goes_on_when_the_file_is_mended(

@@ -20,6 +20,7 @@ from polynya.model.names import Dialect, quote_path
 
 if TYPE_CHECKING:
     from polynya.engine.inventory import ProjectTable
+    from polynya.lake.read.committed import CommittedTable
     from polynya.model.loader import LoadedProject
     from polynya.query.dialects import EngineView
 
@@ -241,7 +242,7 @@ def views(
 
 def _print_views(
     context: CommandContext,
-    entry: ProjectTable,
+    entry: ProjectTable[CommittedTable],
     engine: Dialect,
     catalog: str | None,
     attached: str | None,

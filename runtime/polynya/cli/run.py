@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -21,6 +22,8 @@ from polynya.cli.output import Output
 from polynya.cli.plan import refuse_changed
 from polynya.cli.stopping import PARENT, EndedEarly, Stopping, stop_with_parent
 from polynya.cli.visible import visible
+from polynya.engine.latency import LatencyRecorder
+from polynya.engine.unit import RunOutcome, Unit
 from polynya.model.config.engines import session_for
 from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.task import StorageTask
@@ -34,7 +37,14 @@ from polynya.notify.decide import ObjectLag
 from polynya.notify.notifier import Notifier
 from polynya.observe.capture import CaptureLanded
 from polynya.observe.engine import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
-from polynya.observe.events import Event, RunStarted, StepProgress, line, under_way
+from polynya.observe.events import (
+    Event,
+    EventSink,
+    RunStarted,
+    StepProgress,
+    line,
+    under_way,
+)
 from polynya.observe.streams import StreamLanded
 from polynya.store.clock import Clock, SystemClock
 
@@ -42,8 +52,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from polynya.engine.backlog import Backlog
-    from polynya.engine.runner import RunOutcome
+    from polynya.engine.idle import IdleRun
 
+
+log = logging.getLogger(__name__)
 
 #: Datasets of the table at the end; the log of a run has all of them.
 _MOST_ROWS: Final = 50
@@ -194,6 +206,15 @@ class RunSettings:
     epoch: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What learns of a run: the output and its report, notifications, latencies."""
+
+    tell: EventSink
+    notifier: Notifier
+    latencies: LatencyRecorder
+
+
 @stopped_by_signals
 def run(
     *tasks: str,
@@ -211,7 +232,8 @@ def run(
     """Process what has landed: copy it, and apply it when that is worth its cost.
 
     Automations of the project are looked at, too: with `--once` those that are due run after the
-    tasks, otherwise each runs at its moment.
+    tasks, otherwise each runs at its moment. A run with `--once` that finds nothing to do starts no
+    Java.
 
     For example: `polynya run --once --apply always`.
 
@@ -290,9 +312,6 @@ def _run_tasks(
         tasks=[task.name for task in chosen],
     )
 
-    # Start-up time: PyIceberg.
-    from polynya.engine.latency import LatencyRecorder
-
     latencies = LatencyRecorder(project, clock=clock, tell=context.output.event)
 
     def tell(event: Event) -> None:
@@ -302,39 +321,32 @@ def _run_tasks(
         context.output.event(event)
 
     with context.output.live(), notifier.running(), latencies.running():
-        # Spark takes seconds, on a busy machine a minute: the user should see that it starts.
         names = tuple(task.name for task in chosen)
         tell(RunStarted(subject=name, target=project.target.name, tasks=names))
-        with under_way(tell, StepProgress(subject=name, step="starting", detail="Spark")):
-            # Start-up time: pyspark is only loaded when a run begins.
-            from polynya.engine.collaborators import start_engine
-            from polynya.engine.runner import run_once, run_until_stopped, units
-
-            engine = start_engine(project, apply_mode=how.apply, sink=tell, long_lived=not how.once)
-            engine = replace(
-                engine,
-                owner=how.owner or engine.owner,
-                epoch=how.epoch,
-                stop=stopping.stop,
-                maintenance_seconds=None if how.unit is None else SUBMITTED_SECONDS,
-                hooks=replace(engine.hooks, on_round=notifier.ended),
-            )
-            notifier.look = partial(_lags, engine.backlog, clock, notifier.task_of)
-            latencies.look = lambda: engine.backlog.datasets(clock.monotonic())
-        stopping.starting = False
-        stop_with_parent(engine.stop, os.environ)
-        work = [step for step in units(engine, chosen) if how.unit in (None, step.name)]
-        if not work and how.unit is not None:
-            raise UNIT_UNKNOWN(unit=shown(how.unit))
-        outcome = run_once(engine, work) if how.once else run_until_stopped(engine, work)
+        idle = _idle_run(project, chosen, clock, how)
+        if idle is not None:
+            stopping.starting = False
+            notifier.look = lambda: {
+                dataset: ObjectLag(notifier.task_of(dataset), 0.0) for dataset in idle.backlog
+            }
+            latencies.look = lambda: idle.backlog
+            for event in idle.events:
+                tell(event)
+            for unit, task in idle.rounds:
+                notifier.ended(unit, task, None)
+            outcome, begun, failed = RunOutcome(), idle.units, set[str]()
+        else:
+            told = _Told(tell, notifier, latencies)
+            outcome, work = _run_engine(project, chosen, stopping, how, told)
+            begun = len(work)
+            failed = {step.task for step in work if step.name in outcome.failures}
     if stopping.asked:
         outcome = outcome.without_waiting()
     elif how.once:
-        failed = {step.task for step in work if step.name in outcome.failures}
         record_ends(project, {task.name: task.name not in failed for task in chosen})
     _tell_failures(context, outcome, told=how.once)
     seconds = clock.monotonic() - started
-    _tell_end(context, report, outcome, units=len(work), seconds=seconds)
+    _tell_end(context, report, outcome, units=begun, seconds=seconds)
     if stopping.interrupted:
         return ExitCode.INTERRUPTED
     if outcome.failures:
@@ -343,6 +355,61 @@ def _run_tasks(
     if project.errors and how.unit is None:
         return ExitCode.USAGE
     return ExitCode.FAILED if _is_refused(context, report, how.fail_on) else ExitCode.OK
+
+
+def _idle_run(
+    project: LoadedProject, chosen: Sequence[Task], clock: Clock, how: RunSettings
+) -> IdleRun | None:
+    """What the run reports if it has nothing to do; None: Spark starts."""
+    if not how.once or how.unit is not None or how.owner is not None or how.epoch is not None:
+        return None
+    # Start-up time: PyArrow.
+    from polynya.engine.idle import AtWorkError, idle_run
+
+    try:
+        return idle_run(project, chosen, how.apply, clock.now)
+    except AtWorkError as error:
+        reason = str(error)
+    except Exception as error:  # noqa: BLE001 - the run itself meets it, and reports it
+        reason = f"a look at the tables failed: {error!r}"
+    log.debug("Spark starts: %s", reason)
+    return None
+
+
+def _run_engine(
+    project: LoadedProject,
+    chosen: Sequence[Task],
+    stopping: Stopping,
+    how: RunSettings,
+    told: _Told,
+) -> tuple[RunOutcome, Sequence[Unit]]:
+    """Start Spark, and run the units of the tasks. Raises what that raises."""
+    name, clock = project.project.name, SystemClock()
+    # Spark takes seconds, on a busy machine a minute: the user should see that it starts.
+    with under_way(told.tell, StepProgress(subject=name, step="starting", detail="Spark")):
+        # Start-up time: pyspark is only loaded when a run begins.
+        from polynya.engine.collaborators import start_engine
+        from polynya.engine.runner import run_once, run_until_stopped, units
+
+        engine = start_engine(
+            project, apply_mode=how.apply, sink=told.tell, long_lived=not how.once
+        )
+        engine = replace(
+            engine,
+            owner=how.owner or engine.owner,
+            epoch=how.epoch,
+            stop=stopping.stop,
+            maintenance_seconds=None if how.unit is None else SUBMITTED_SECONDS,
+            hooks=replace(engine.hooks, on_round=told.notifier.ended),
+        )
+        told.notifier.look = partial(_lags, engine.backlog, clock, told.notifier.task_of)
+        told.latencies.look = lambda: engine.backlog.datasets(clock.monotonic())
+    stopping.starting = False
+    stop_with_parent(engine.stop, os.environ)
+    work = [step for step in units(engine, chosen) if how.unit in (None, step.name)]
+    if not work and how.unit is not None:
+        raise UNIT_UNKNOWN(unit=shown(how.unit))
+    return run_once(engine, work) if how.once else run_until_stopped(engine, work), work
 
 
 def _run_mirrors(

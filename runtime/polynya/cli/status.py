@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from polynya.cli.context import CommandContext, Context
@@ -33,9 +35,13 @@ if TYPE_CHECKING:
     from polynya.engine.commands.captures import CaptureStatus
     from polynya.engine.inventory import ProjectTable
     from polynya.engine.maintenance_status import MaintenanceStatus
+    from polynya.lake.read.committed import CommittedTable
     from polynya.lake.read.inspect import DatasetStatus
     from polynya.lake.table.state import DecidedChange
     from polynya.streams.landed_status import StreamStatus
+
+#: Tables that are looked at at the same time: in S3 each waits for some answers.
+_LOOKS_AT_ONCE: Final = 8
 
 
 def status(
@@ -85,10 +91,6 @@ def status(
 def _show(
     context: CommandContext, patterns: Sequence[str], now: datetime, *, schema_changes: bool
 ) -> None:
-    # Start-up time: PyIceberg.
-    from polynya.engine.maintenance_status import maintenance_status
-    from polynya.lake.read.inspect import status as status_of
-
     project = context.load(tolerant=True)
     left = show_named_captures(context, project, patterns, now)
     if not patterns:
@@ -97,39 +99,68 @@ def _show(
         left = _show_streams(context, project, left, now)
     if patterns and not left:
         return
-    for entry in chosen_entries(project, left):
-        if entry.table is None:
-            context.output.result(
-                "dataset.new",
-                {"task": entry.task.name, "dataset": entry.name},
-                f"{entry.name}\n  nothing was copied yet: `polynya run`",
-            )
-            continue
-        _show_direct(context, entry, now)
-        dataset = status_of(entry.table, entry.dataset, now)
-        maintenance = maintenance_status(entry.table, entry.dataset, now)
-        waits = wait_for_apply(_pending(dataset), entry.task.apply)
-        cluster = project.cluster_of(entry.task)
-        data = {
-            "task": entry.task.name,
-            "cluster": cluster,
-            **asdict(dataset),
-            "waits": waits,
-            **maintenance.as_json(),
-        }
-        positions = context.options.verbose
-        text = dataset_block(
-            dataset,
-            now,
-            maintenance,
-            positions=positions,
-            cluster=cluster,
-            waits=waits,
-            names=_input_names(entry.task),
+    entries = list(chosen_entries(project, left))
+    with ThreadPoolExecutor(_LOOKS_AT_ONCE, "status") as pool:
+        for entry, looked in zip(entries, pool.map(partial(_look, now), entries), strict=True):
+            _show_entry(context, project, entry, looked, now, schema_changes=schema_changes)
+
+
+def _look(
+    now: datetime, entry: ProjectTable[CommittedTable]
+) -> tuple[DatasetStatus, MaintenanceStatus] | None:
+    """The figures and the health of a table; None before its first run."""
+    # Start-up time: PyArrow.
+    from polynya.engine.maintenance_status import maintenance_status
+    from polynya.lake.read.inspect import status as status_of
+
+    if entry.table is None:
+        return None
+    return (
+        status_of(entry.table, entry.dataset, now),
+        maintenance_status(entry.table, entry.dataset, now),
+    )
+
+
+def _show_entry(
+    context: CommandContext,
+    project: LoadedProject,
+    entry: ProjectTable[CommittedTable],
+    looked: tuple[DatasetStatus, MaintenanceStatus] | None,
+    now: datetime,
+    *,
+    schema_changes: bool,
+) -> None:
+    if looked is None:
+        context.output.result(
+            "dataset.new",
+            {"task": entry.task.name, "dataset": entry.name},
+            f"{entry.name}\n  nothing was copied yet: `polynya run`",
         )
-        if schema_changes:
-            text = "\n".join([text, *schema_change_lines(dataset)])
-        context.output.result("dataset.status", data, text)
+        return
+    _show_direct(context, entry, now)
+    dataset, maintenance = looked
+    waits = wait_for_apply(_pending(dataset), entry.task.apply)
+    cluster = project.cluster_of(entry.task)
+    data = {
+        "task": entry.task.name,
+        "cluster": cluster,
+        **asdict(dataset),
+        "waits": waits,
+        **maintenance.as_json(),
+    }
+    positions = context.options.verbose
+    text = dataset_block(
+        dataset,
+        now,
+        maintenance,
+        positions=positions,
+        cluster=cluster,
+        waits=waits,
+        names=_input_names(entry.task),
+    )
+    if schema_changes:
+        text = "\n".join([text, *schema_change_lines(dataset)])
+    context.output.result("dataset.status", data, text)
 
 
 def show_failing_channels(context: CommandContext, project: LoadedProject, now: datetime) -> None:
@@ -147,17 +178,18 @@ def show_failing_channels(context: CommandContext, project: LoadedProject, now: 
         context.output.result("notification.failing", one.model_dump(mode="json"), visible(text))
 
 
-def chosen_entries(project: LoadedProject, patterns: Sequence[str]) -> Iterator[ProjectTable]:
+def chosen_entries(
+    project: LoadedProject, patterns: Sequence[str]
+) -> Iterator[ProjectTable[CommittedTable]]:
     """Tables by name or glob, with or without their schema; all without any.
 
     Raises ConfigError for a name that no dataset has.
     """
-    # Start-up time: PyIceberg.
+    # Start-up time: PyArrow.
     from polynya.engine.inventory import inventory
-    from polynya.lake.spark.catalog import has_tables, python_catalog
+    from polynya.lake.read.committed import committed_tables
 
-    catalog = python_catalog(project.target) if has_tables(project.target) else None
-    entries = list(inventory(project, catalog))
+    entries = list(inventory(project, committed_tables(project.target)))
     for pattern in patterns:
         if not any(_is_called(entry, pattern) for entry in entries):
             raise WRONG_USAGE(
@@ -169,7 +201,7 @@ def chosen_entries(project: LoadedProject, patterns: Sequence[str]) -> Iterator[
             yield entry
 
 
-def _is_called(entry: ProjectTable, pattern: str) -> bool:
+def _is_called(entry: ProjectTable[CommittedTable], pattern: str) -> bool:
     names = (entry.name, entry.dataset.relations.view, entry.dataset.name)
     return any(fnmatchcase(name, pattern) for name in names)
 
@@ -457,7 +489,9 @@ def _names(task: StreamingLanding, streams: Sequence[StreamStatus], pattern: str
     return any(fnmatchcase(name, pattern) for name in names)
 
 
-def _show_direct(context: CommandContext, entry: ProjectTable, now: datetime) -> None:
+def _show_direct(
+    context: CommandContext, entry: ProjectTable[CommittedTable], now: datetime
+) -> None:
     """Show how far a table has read its stream directly."""
     if not isinstance(entry.task, DirectTask) or entry.table is None:
         return

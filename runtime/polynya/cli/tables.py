@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from polynya.engine.commands.rebuild import RebuildResult
     from polynya.engine.inventory import ProjectTable
     from polynya.engine.maintenance_choice import ActionReview, ActionVerdict
+    from polynya.lake.read.committed import CommittedTable
     from polynya.lake.warehouse.adopt import Adopted
 
 
@@ -296,7 +297,7 @@ def maintain(
 def _ask_owners(
     context: CommandContext,
     location: ClusterLocation,
-    entries: Sequence[ProjectTable],
+    entries: Sequence[ProjectTable[CommittedTable]],
     actions: tuple[ActionName, ...],
     reason: str,
     *,
@@ -317,7 +318,7 @@ def _ask_owners(
     return send_requests(context, location, list(asked.values()), wait=wait)
 
 
-def _explain(context: CommandContext, entry: ProjectTable) -> None:
+def _explain(context: CommandContext, entry: ProjectTable[CommittedTable]) -> None:
     from polynya.engine.maintenance_choice import review_actions
     from polynya.engine.maintenance_status import maintenance_status
 
@@ -364,7 +365,9 @@ def review_line(review: ActionReview) -> str:
 
 
 def _run(
-    context: CommandContext, entries: list[ProjectTable], actions: tuple[ActionName, ...]
+    context: CommandContext,
+    entries: list[ProjectTable[CommittedTable]],
+    actions: tuple[ActionName, ...],
 ) -> int:
     # Start-up time: pyspark.
     from polynya.engine.collaborators import start_engine

@@ -19,6 +19,7 @@ from polynya.lake.warehouse.check import entries_of, refuse_unusable
 from polynya.model.error_catalogue.operation import STATEMENT_NEEDS_SPARK
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
+from polynya.query.committed_rows import RowLimits
 from polynya.query.embedded import (
     STATEMENT_LIMITS,
     EmbeddedView,
@@ -26,7 +27,6 @@ from polynya.query.embedded import (
     plan_here,
     stream_here,
 )
-from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError
 
 if TYPE_CHECKING:

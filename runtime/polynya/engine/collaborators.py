@@ -6,11 +6,9 @@ import hashlib
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polynya import __version__
 from polynya.engine import session
 from polynya.engine.backlog import LandedReaders, copy_state_reader
 from polynya.engine.context import EngineContext, EngineHooks
@@ -19,6 +17,7 @@ from polynya.formats.begun import Begun
 from polynya.formats.loads import limits_of
 from polynya.lake.apply import key_index
 from polynya.lake.apply.fast import FastApplier
+from polynya.lake.fold.live_views import dialects_version
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import OtherDialects
 from polynya.lake.spark.cache import cache_root, write_atomically
@@ -100,7 +99,7 @@ def other_dialects() -> OtherDialects:
 
         return representations(dataset, shape)
 
-    return OtherDialects(f"{__version__}, sqlglot {version('sqlglot')}", texts)
+    return OtherDialects(dialects_version(), texts)
 
 
 def refuse_moved_tables(target: ResolvedTarget, schemas: set[str]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic
 
-from pyiceberg.table import Table
+from typing_extensions import TypeVar
 
 from polynya.engine.ledger import ledger_dataset
 from polynya.lake.read import inspect
+from polynya.lake.read.committed import CommittedTable
 from polynya.lake.warehouse.tables import Tables
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import named_datasets
@@ -16,14 +18,20 @@ from polynya.model.config.task import StorageTask, resolved
 from polynya.model.formats import rules_of
 from polynya.model.loader import LoadedProject
 
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+#: What reads the tables: those of PyIceberg unless a caller says otherwise.
+Reader = TypeVar("Reader", bound="Table | CommittedTable", default="Table")
+
 
 @dataclass(frozen=True, slots=True)
-class ProjectTable:
+class ProjectTable(Generic[Reader]):
     """One internal table of a project, `table` None before its first run."""
 
     task: StorageTask
     dataset: ResolvedDataset
-    table: Table | None
+    table: Reader | None
     is_ledger: bool = False
 
     @property
@@ -34,9 +42,9 @@ class ProjectTable:
 
 def inventory(
     project: LoadedProject,
-    catalog: Tables | None,
+    catalog: Tables[Reader] | None,
     wanted: Callable[[ResolvedDataset], bool] = lambda _: True,
-) -> Iterator[ProjectTable]:
+) -> Iterator[ProjectTable[Reader]]:
     """The tables of all tasks whose datasets are wanted; None is a catalog without tables.
 
     They come task by task, and only these are loaded. Needs no JVM.
@@ -47,9 +55,9 @@ def inventory(
 
 def tables_of(
     task: StorageTask,
-    catalog: Tables | None,
+    catalog: Tables[Reader] | None,
     wanted: Callable[[ResolvedDataset], bool] = lambda _: True,
-) -> Iterator[ProjectTable]:
+) -> Iterator[ProjectTable[Reader]]:
     """The same for one task."""
     if not rules_of(task.landing.format).finds_tables:
         for declared in task.datasets:
@@ -68,5 +76,5 @@ def tables_of(
                 yield ProjectTable(task, dataset, _load(catalog, dataset))
 
 
-def _load(catalog: Tables | None, dataset: ResolvedDataset) -> Table | None:
+def _load(catalog: Tables[Reader] | None, dataset: ResolvedDataset) -> Reader | None:
     return inspect.load(catalog, dataset) if catalog is not None else None

@@ -7,13 +7,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Final
-
-from pyiceberg.catalog import Catalog
+from typing import TYPE_CHECKING, Final
 
 from polynya.engine.errors import as_polynya
 from polynya.lake.spark.catalog import has_tables, python_catalog
-from polynya.lake.warehouse.latency_table import LatencyTable
 from polynya.model.config.target import LatencySettings
 from polynya.model.error_catalogue.notifications import LATENCY_NOT_KEPT
 from polynya.model.errors import PolynyaError
@@ -23,6 +20,9 @@ from polynya.observe.events import Event, EventSink
 from polynya.observe.latency import BUCKET, DatasetBacklog, LatencyMeter, LatencySample
 from polynya.observe.maintenance import LatencyFailed
 from polynya.store.clock import Clock
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +162,9 @@ class LatencyRecorder:
             self._waiting = []
             raise LATENCY_NOT_KEPT(where=self._name)
         assert self._settings is not None, "there is nothing to write without settings"
+        # Start-up time: PyIceberg's writers.
+        from polynya.lake.warehouse.latency_table import LatencyTable
+
         catalog, now = self._open(), self._clock.now()
         for schema in sorted({self._schema_of(one) for one in self._waiting}):
             of_schema = [one for one in self._waiting if self._schema_of(one) == schema]
@@ -193,6 +196,9 @@ def read_latencies(
     """
     if not has_tables(project.target):
         return []
+    # Start-up time: PyIceberg.
+    from polynya.lake.warehouse.latency_table import LatencyTable
+
     catalog = python_catalog(project.target)
     schemas = project.internal_schemas
     if dataset is not None or task is not None:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from polynya.lake.spark.session import internal_path
-from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import ForeignTask
 from polynya.model.config.settings import Dataset
@@ -30,6 +28,10 @@ def datasets_of(spark: SparkSession, task: StorageTask) -> tuple[list[ResolvedDa
     """The datasets of a task, and whether its first run may still find others."""
     if not rules_of(task.landing.format).finds_tables:
         return [resolved(task, dataset) for dataset in task.datasets], False
+    # Start-up time: only a session needs what opens tables by Spark.
+    from polynya.lake.spark.session import internal_path
+    from polynya.lake.table.dataset import DatasetTable
+
     ledger = ledger_dataset(task)
     if not spark.catalog.tableExists(internal_path(spark, ledger)):
         return [], True

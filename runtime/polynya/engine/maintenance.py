@@ -25,6 +25,7 @@ from polynya.engine.maintenance_choice import (
     cost_of_seconds,
     worth,
 )
+from polynya.engine.maintenance_status import health_event
 from polynya.engine.unit import OVER, StepResult, TimeSlice, Unit
 from polynya.lake.maintenance.actions import BUILT, Call
 from polynya.lake.maintenance.base import ActionLimits, ActionOutcome
@@ -33,7 +34,6 @@ from polynya.lake.maintenance.health import (
     Done,
     TableFacts,
     awaits_layout,
-    health_of,
     look,
     remember,
     rule_of,
@@ -43,7 +43,7 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.maintenance import ActionName, Maintenance
 from polynya.model.error_catalogue.operation import MAINTENANCE_DURING_RELOAD
 from polynya.model.errors import ConflictError, FencedError
-from polynya.observe.maintenance import MaintenanceDone, MaintenanceFailed, TableHealth
+from polynya.observe.maintenance import MaintenanceDone, MaintenanceFailed
 from polynya.observe.trace import span
 
 #: Actions of one call: each should leave less to do than there was.
@@ -175,7 +175,7 @@ class MaintenanceUnit:
             rest = context.maintenance_seconds - context.memory.maintenance.seconds
             left = replace(left, cheap_only=False).within(rest)
         choice = choose_for(table, facts, left)
-        report_health(table, facts, choice)
+        table.tell(health_event(table.table.dataset, facts, choice))
         self._again_at = None
         if choice.look_at is not None:
             wait = max(choice.look_at - facts.at, timedelta()).total_seconds()
@@ -356,30 +356,5 @@ def _report_action(table: WorkingDataset, verdict: ActionVerdict, done: Done) ->
             files_removed=done.files_removed,
             files_added=done.files_added,
             seconds=done.seconds,
-        )
-    )
-
-
-def report_health(table: WorkingDataset, facts: TableFacts, choice: MaintenanceChoice) -> None:
-    """Say how good the shape of a table is, and what comes next."""
-    health, following = health_of(facts, rule_of(table.table.dataset)), choice.next
-    last = facts.record.newest
-    table.tell(
-        TableHealth(
-            subject=table.name,
-            health_percent=health.score,
-            files=health.files,
-            average_bytes=health.average_bytes,
-            delete_files=health.delete_files,
-            deleted_share=health.deleted_share,
-            manifests=health.manifests,
-            metadata_bytes=health.metadata_bytes,
-            snapshots=health.snapshots,
-            rows_not_optimised=health.rows_not_optimised,
-            removed_orphan_bytes=health.removed_orphan_bytes,
-            last_action=None if last is None else last[0],
-            last_action_at=None if last is None else last[1].at.isoformat(),
-            next_action=None if following is None else following.action,
-            reason=None if following is None else following.reason,
         )
     )

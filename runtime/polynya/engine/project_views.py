@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.io import load_file_io
 
-from polynya.derived.inputs import QueryInput
-from polynya.engine.inventory import inventory, tables_of
-from polynya.engine.query_views import InputMissingError, ViewQuery, view_query
+from polynya.engine.inventory import Reader, inventory, tables_of
 from polynya.lake.fold.live_views import DEFINITION, definition_of, spark_views
+from polynya.lake.read.committed import (
+    CatalogFiles,
+    CommittedTable,
+    CommittedTables,
+    PublishedView,
+    document,
+)
 from polynya.lake.read.inspect import shape
-from polynya.lake.read.registered_folders import folder_of
 from polynya.lake.spark.catalog import CATALOG, holds_views, python_catalog
 from polynya.lake.warehouse.catalogs import CatalogEntry, catalog_file
 from polynya.lake.warehouse.check import entries_of
+from polynya.lake.warehouse.rest_access import s3_for_python
 from polynya.lake.warehouse.tables import ListedTables, Tables
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
@@ -31,11 +32,18 @@ from polynya.model.errors import OperationError
 from polynya.model.loader import LoadedProject
 from polynya.model.names import quote_path, shown
 from polynya.model.types import DataType
+from polynya.query.committed_rows import RowLimits
 from polynya.query.embedded import EmbeddedView, answer_here, columns_here
 from polynya.query.live_rows import Live
-from polynya.query.registered_rows import RegisteredFolder, RegisteredSnapshot
-from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError
+from polynya.store.data_files import LocalFiles
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+    from polynya.derived.inputs import QueryInput
+    from polynya.engine.query_views import ViewQuery
+    from polynya.query.registered_rows import RegisteredFolder, RegisteredSnapshot
 
 
 def embedded_view(project: LoadedProject, views: ProjectViews, name: str) -> EmbeddedView:
@@ -51,7 +59,7 @@ def embedded_view(project: LoadedProject, views: ProjectViews, name: str) -> Emb
         for view in derived.query_views:
             if derived.view_of(view).casefold() == name.casefold():
                 return QueryView.of(views, derived, view)
-    return views.find(name)
+    return views.embedded(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,9 @@ class QueryView:
     @classmethod
     def of(cls, views: ProjectViews, task: DerivedTask, view: str) -> QueryView:
         """The view as the catalog has it. Raises NotEmbeddedError where only Spark can answer."""
+        # Start-up time: the analysis of queries.
+        from polynya.engine.query_views import InputMissingError
+
         name = task.view_of(view)
         try:
             query = query_of_view(views, task, view)
@@ -95,6 +106,9 @@ class QueryView:
 
 def query_of_view(views: ProjectViews, task: DerivedTask, view: str) -> ViewQuery:
     """The query of a view over the views that it reads. Raises as `view_query` and `any`."""
+    # Start-up time: the analysis of queries.
+    from polynya.engine.query_views import view_query
+
     entries = [entry for read in task.reads for entry in tables_of(read, views.tables)]
     datasets: list[QueryInput] = [one.dataset for one in entries if not one.is_ledger]
     datasets += [one for other in task.registered for one in other.datasets()]
@@ -113,6 +127,12 @@ def registered_view(
 
     Raises OperationError where it is missing, and NotEmbeddedError where only Spark can tell.
     """
+    # Start-up time: PyIceberg.
+    from pyiceberg.exceptions import NoSuchTableError
+
+    from polynya.lake.read.registered_folders import folder_of
+    from polynya.query.registered_rows import RegisteredFolder, RegisteredSnapshot
+
     folder = folder_of(dataset, project.target.aws)
     if folder is not None:
         return RegisteredFolder(folder)
@@ -131,6 +151,7 @@ class ProjectViews:
     def __init__(self, project: LoadedProject) -> None:
         self.project = project
         self._known: list[Live] = []
+        self._known_by_files: list[Live[CommittedTable]] = []
 
     @cached_property
     def _entries(self) -> list[CatalogEntry]:
@@ -141,9 +162,7 @@ class ProjectViews:
     def tables(self) -> Tables:
         """What finds the tables, all as of the same moment. Raises NotEmbeddedError."""
         target = self.project.target
-        if target.catalog_properties:
-            # Such properties may change anything.
-            raise NotEmbeddedError("the catalog of the target has properties of its own")
+        self._refuse_own_properties()
         if catalog_file(target) is not None:
             return ListedTables(self._entries)
         try:
@@ -151,6 +170,19 @@ class ProjectViews:
         except OperationError as error:
             # There is no table at all.
             raise NotEmbeddedError(error.message) from error
+
+    @cached_property
+    def _files(self) -> CommittedTables | None:
+        """The same tables by their files; None where only PyIceberg can ask the catalog."""
+        self._refuse_own_properties()
+        if catalog_file(self.project.target) is None:
+            return None
+        return CommittedTables(self._entries, s3_for_python(self.project.target))
+
+    def _refuse_own_properties(self) -> None:
+        if self.project.target.catalog_properties:
+            # Such properties may change anything.
+            raise NotEmbeddedError("the catalog of the target has properties of its own")
 
     def any(self, name: str) -> EmbeddedView:
         """The view or the registered table of this name. Raises as `embedded_view`."""
@@ -161,14 +193,24 @@ class ProjectViews:
 
         Raises NotEmbeddedError.
         """
+        return self._found(self._known, self.tables, name)
+
+    def embedded(self, name: str) -> EmbeddedView:
+        """The same for a statement: where they can be, small tables are read without PyIceberg."""
+        files = self._files
+        if files is None:
+            return self.find(name)
+        return self._found(self._known_by_files, files, name)
+
+    def _found(self, known: list[Live[Reader]], tables: Tables[Reader], name: str) -> Live[Reader]:
         schema, _, view = self._as_called(name).partition(".")
-        has_view = partial(_has_view, schema=schema, view=view)
-        view_found = next((live for live in self._known if has_view(live.dataset)), None)
-        if view_found is None:
-            view_found = self._load(name, has_view)
-            self._known.append(view_found)
-        self.check(view_found, view)
-        return replace(view_found, view=view)
+        wanted = partial(_has_view, schema=schema, view=view)
+        found = next((live for live in known if wanted(live.dataset)), None)
+        if found is None:
+            found = self._load(tables, wanted, name)
+            known.append(found)
+        self.check(found, view)
+        return replace(found, view=view)
 
     def _as_called(self, name: str) -> str:
         """The name with the case of the only view that matches: some sources use capitals."""
@@ -178,13 +220,15 @@ class ProjectViews:
         alike = [view for view in views if view.casefold() == name.casefold()]
         return alike[0] if len(alike) == 1 else name
 
-    def _load(self, name: str, wanted: Callable[[ResolvedDataset], bool]) -> Live:
-        for entry in inventory(self.project, self.tables, wanted):
+    def _load(
+        self, tables: Tables[Reader], wanted: Callable[[ResolvedDataset], bool], name: str
+    ) -> Live[Reader]:
+        for entry in inventory(self.project, tables, wanted):
             if entry.table is not None and not entry.is_ledger:
                 return Live("", entry.dataset, shape(entry.table, entry.dataset), entry.table)
         raise NotEmbeddedError(f"{name} is not a view of the project")
 
-    def check(self, live: Live, view: str) -> None:
+    def check(self, live: Live[Table | CommittedTable], view: str) -> None:
         """Raise NotEmbeddedError where the catalog has another definition of a view than today's.
 
         Settings have changed since then, or a run was killed. Where the catalog holds no views,
@@ -198,11 +242,11 @@ class ProjectViews:
         place = made.get(name)
         table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
         text = spark_views(live.dataset, live.shape, table).get(view)
-        if (
-            place is None
-            or text is None
-            or self._definition(name, place) != (definition_of(live.shape, text), text)
-        ):
+        found = None if place is None else self._published(name, place)
+        if found is None or text is None or found.sql != text:
+            raise NotEmbeddedError(f"the view {name} was made in another way")
+        # Whoever replaces a view keeps its properties, so that the definition alone says little.
+        if found.properties.get(DEFINITION) != definition_of(live.shape, text):
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
     def check_query(self, name: str, text: str) -> None:
@@ -215,24 +259,16 @@ class ProjectViews:
         made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
         if name not in made:
             raise NotEmbeddedError(f"the view {name}, which is not there yet")
-        definition = self._definition(name, made[name])
-        if definition is None or definition[1] != text:
+        found = self._published(name, made[name])
+        if found is None or DEFINITION not in found.properties or found.sql != text:
             raise NotEmbeddedError(f"the view {name} was made in another way")
 
-    def _definition(self, name: str, metadata: str) -> tuple[str, str] | None:
-        """Definition and Spark's text in the metadata of a view; None where there is none.
-
-        Whoever replaces a view keeps its properties, so that the definition alone says little.
-        """
+    def _published(self, name: str, metadata: str) -> PublishedView | None:
+        """The view of a metadata file; None where it cannot be read."""
         try:
-            document = self._metadata(name, metadata)
-            definition = document["properties"][DEFINITION]
-            versions = {one["version-id"]: one for one in document["versions"]}
-            shown = versions[document["current-version-id"]]["representations"]
-            sql = next(one["sql"] for one in shown if one["dialect"] == "spark")
-        except (OSError, EOFError, ValueError, LookupError, TypeError, StopIteration):
+            return PublishedView.of(self._metadata(name, metadata))
+        except (OSError, EOFError, ValueError):
             return None
-        return str(definition), str(sql)
 
     def _metadata(self, name: str, metadata: str) -> Any:
         target = self.project.target
@@ -241,10 +277,15 @@ class ProjectViews:
             from polynya.lake.warehouse.rest_catalog import view_metadata
 
             return view_metadata(target, CATALOG, name)
-        reader = load_file_io(dict(self.tables.properties), metadata)
-        with reader.new_input(metadata).open() as file:
-            data = file.read()
-        return json.loads(gzip.decompress(data) if metadata.endswith(".gz.metadata.json") else data)
+        local = LocalFiles()
+        if local.holds(metadata):
+            return document(local, metadata)
+        # Start-up time: PyIceberg's files.
+        from pyiceberg.io import load_file_io
+
+        return document(
+            CatalogFiles(load_file_io(dict(self.tables.properties), metadata)), metadata
+        )
 
 
 def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from polynya.engine.context import EngineContext
 from polynya.engine.landing import listing_of
@@ -16,7 +15,7 @@ from polynya.engine.tasks.query_views import QueryViewUnit
 from polynya.engine.tasks.shared_files import SharedFilesTask
 from polynya.engine.tasks.storage import DeclaredDataset, ExtractsDataset, FolderTask
 from polynya.engine.tasks.streams import LandingTask
-from polynya.engine.unit import StepResult, Unit
+from polynya.engine.unit import RunOutcome, StepResult, Unit
 from polynya.formats.files import start_of
 from polynya.model.config.connected import ConnectedCapture
 from polynya.model.config.dataset import ResolvedDataset
@@ -25,33 +24,8 @@ from polynya.model.config.mirror import ConnectedMirror
 from polynya.model.config.stream_landing import DirectTask, StreamingLanding
 from polynya.model.config.task import StorageTask, resolved
 from polynya.model.config.task_kinds import Task
-from polynya.model.errors import FencedError, PolynyaError
+from polynya.model.errors import FencedError
 from polynya.model.formats import rules_of
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """The errors of a run, by unit; `waiting`: units with a temporary failure."""
-
-    failures: dict[str, PolynyaError] = field(default_factory=dict)
-    waiting: set[str] = field(default_factory=set)
-
-    def take(self, unit: Unit, result: StepResult) -> None:
-        """Record the result of a round of a unit."""
-        self.waiting.discard(unit.name)
-        if result.error is None:
-            self.failures.pop(unit.name, None)
-            return
-        self.failures[unit.name] = result.error
-        if unit.lands and result.failure is None and result.error.retryable:
-            self.waiting.add(unit.name)
-
-    def without_waiting(self) -> RunOutcome:
-        """The outcome of a run that was stopped: a capture that waited has not failed."""
-        left = {
-            name: failure for name, failure in self.failures.items() if name not in self.waiting
-        }
-        return RunOutcome(left)
 
 
 def units(context: EngineContext, tasks: Sequence[Task]) -> list[Unit]:

@@ -6,7 +6,7 @@ A unit takes one step per time slice: it copies one batch, or applies once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from polynya.model.errors import PolynyaError
@@ -118,3 +118,28 @@ class Unit:
     lands: bool = False
     follows: bool = False
     stage: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """The errors of a run, by unit; `waiting`: units with a temporary failure."""
+
+    failures: dict[str, PolynyaError] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
+
+    def take(self, unit: Unit, result: StepResult) -> None:
+        """Record the result of a round of a unit."""
+        self.waiting.discard(unit.name)
+        if result.error is None:
+            self.failures.pop(unit.name, None)
+            return
+        self.failures[unit.name] = result.error
+        if unit.lands and result.failure is None and result.error.retryable:
+            self.waiting.add(unit.name)
+
+    def without_waiting(self) -> RunOutcome:
+        """The outcome of a run that was stopped: a capture that waited has not failed."""
+        left = {
+            name: failure for name, failure in self.failures.items() if name not in self.waiting
+        }
+        return RunOutcome(left)

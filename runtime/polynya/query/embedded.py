@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.types import DataType
+from polynya.query.committed_rows import RowLimits
 from polynya.query.database import EmbeddedDatabase
 from polynya.query.selects import Query, translate
-from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError, parsed
 from polynya.query.values import Relation, RelationColumn, quoted
 

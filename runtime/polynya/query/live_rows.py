@@ -16,43 +16,35 @@ from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, Generic
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import (
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    GreaterThanOrEqual,
-    In,
-    LessThanOrEqual,
-)
-from pyiceberg.table import Table
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
+from typing_extensions import TypeVar
 
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.fold.live_views import columns_of, definitions, reads_late_records_only
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import STORED_SEQUENCE
+from polynya.lake.read.committed import CommittedTable
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.headers import Partition
 from polynya.model.names import quote_path
 from polynya.model.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
+from polynya.query.committed_rows import Batches, CommittedRows, NotSmallError, RowLimits
 from polynya.query.database import EmbeddedDatabase, cast_to
-from polynya.query.stored_rows import (
-    Batches,
-    RowLimits,
-    StoredRows,
-    columns_of_condition,
-    unreadable,
-    where_holds,
-)
 from polynya.query.translate import NotEmbeddedError
 from polynya.query.values import distinct_names, is_key, quoted
 from polynya.query.views import duckdb_sql, has_same_text, trino_sql
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.table import Table
+
+    from polynya.query.stored_rows import StoredRows
 
 _SCHEMA: Final = "polynya"
 _STORED: Final = "stored"
@@ -62,18 +54,20 @@ _VERSIONS: Final = frozenset({Partition.CURRENT, Partition.PRIOR, Partition.CHAN
 _TIMES: Final = (TIMESTAMP, TIMESTAMP_NTZ, DATE)
 #: Stored rows to which the text of a view is applied at once: planning it takes some 30 ms.
 _CHUNK_ROWS: Final = 1_000_000
-#: PyIceberg does not compare more values than this with the bounds of a file.
-_PRUNED_VALUES: Final = 200
+
+
+#: What reads the table: PyIceberg unless a caller says otherwise.
+_Reader_co = TypeVar("_Reader_co", bound="Table | CommittedTable", default="Table", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class Live(Generic[_Reader_co]):
     """A view of a dataset, as its table has it in the commit that `table` was loaded with."""
 
     view: str
     dataset: ResolvedDataset
     shape: Shape
-    table: Table
+    table: _Reader_co
 
     @property
     def name(self) -> str:
@@ -92,7 +86,16 @@ class Live:
 
     def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
         """Some columns of all rows. Raises as `LiveRows` does."""
-        return LiveRows(self, columns, limits=limits).table()
+        try:
+            return LiveRows(self, columns, limits=limits).table()
+        except NotSmallError:
+            # Start-up time: PyIceberg.
+            from polynya.lake.warehouse.tables import table_at
+
+            whole = Live(
+                self.view, self.dataset, self.shape, table_at(self.table.metadata_location)
+            )
+            return LiveRows(whole, columns, limits=limits).table()
 
 
 class LiveRows:
@@ -104,7 +107,7 @@ class LiveRows:
 
     def __init__(
         self,
-        live: Live,
+        live: Live[Table | CommittedTable],
         columns: Sequence[str] | None = None,
         *,
         where: BooleanExpression | None = None,
@@ -113,18 +116,35 @@ class LiveRows:
         types = live.columns
         if types is None:
             raise NotEmbeddedError(f"the view {live.name}, which is not there yet")
-        if not distinct_names([field.name for field in live.table.schema().fields]):
+        if not distinct_names(_column_names(live.table)):
             raise NotEmbeddedError(f"{live.name} has columns that differ in capitals only")
         shown = list(types) if columns is None else list(columns)
         self.schema = pa.schema([pa.field(name, arrow_type(types[name])) for name in shown])
         self._live = live
-        self._where: BooleanExpression = AlwaysTrue() if where is None else where
-        self._stored = StoredRows(live.table, limits)
-        self._asked = columns_of_condition(live.table, self._where)
+        self._where, self._limits = where, limits
+        self._asked = self._columns_of_condition()
         inner = {*shown, *self._asked}
         self._inner = pa.schema(
             [pa.field(name, arrow_type(kind)) for name, kind in types.items() if name in inner]
         )
+
+    def _columns_of_condition(self) -> set[str]:
+        if self._where is None or isinstance(self._live.table, CommittedTable):
+            return set()
+        # Start-up time: PyIceberg, which reads what a condition is about.
+        from polynya.query.stored_rows import columns_of_condition
+
+        return columns_of_condition(self._live.table, self._where)
+
+    @cached_property
+    def _stored(self) -> CommittedRows | StoredRows:
+        table = self._live.table
+        if isinstance(table, CommittedTable):
+            return CommittedRows(table, self._limits)
+        # Start-up time: PyIceberg.
+        from polynya.query.stored_rows import StoredRows
+
+        return StoredRows(table, self._limits)
 
     @cached_property
     def _view(self) -> LiveView:
@@ -205,7 +225,7 @@ class LiveRows:
         """Rows of the records that are not touched by pending changes."""
         keys = () if touched is None else self._live.shape.keys
         names = self._inner.names if self._is_stored_as_shown else self._view.quiet
-        rows = self._stored.batches({*names, *keys}, partitions, self._where)
+        rows = self._batches({*names, *keys}, partitions)
         if touched is not None:
             rows = _in_parallel(partial(_without, keys=touched), rows)
         if self._is_stored_as_shown:
@@ -217,6 +237,13 @@ class LiveRows:
             for chunk in _chunks(rows):
                 database.load(_STORED, _with_nulls(chunk, blank))
                 yield from self._of_view(database)
+
+    def _batches(self, columns: Collection[str], partitions: Collection[Partition]) -> Batches:
+        stored = self._stored
+        if isinstance(stored, CommittedRows):
+            assert self._where is None, "conditions are PyIceberg's"
+            return stored.batches(columns, partitions)
+        return stored.batches(columns, partitions, self._where)
 
     @property
     def _folded_columns(self) -> frozenset[str]:
@@ -248,7 +275,7 @@ class LiveRows:
         if not keys.num_rows:
             return []
         stored = self._view.partitions - {Partition.CHANGES}
-        rows = self._stored.batches(names, stored, _among(keys))
+        rows = self._stored.among(names, stored, keys)
         return [pa.Table.from_batches([_with(batch, keys)]) for batch in rows]
 
     def _whole(self) -> Batches:
@@ -276,8 +303,12 @@ class LiveRows:
         yield from database.batches(f"SELECT {listed} FROM ({self._view.sql})", self._inner)
 
     def _filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self._asked:
-            rows = where_holds(self._live.table, pa.Table.from_batches([batch]), self._where)
+        table, where = self._live.table, self._where
+        if self._asked and where is not None and not isinstance(table, CommittedTable):
+            # Start-up time: PyIceberg.
+            from polynya.query.stored_rows import where_holds
+
+            rows = where_holds(table, pa.Table.from_batches([batch]), where)
             batch = rows.combine_chunks().to_batches()[0] if rows.num_rows else batch.slice(0, 0)
         return batch.select(self.schema.names)
 
@@ -408,25 +439,6 @@ def _has_same_hash(key: DataType) -> bool:
     return key == BINARY or (has_same_text(key) and not isinstance(key, Decimal))
 
 
-def _among(keys: pa.Table) -> BooleanExpression:
-    """Condition that holds for these keys, and for few others: files without them are not read."""
-    condition: BooleanExpression = AlwaysTrue()
-    for name in keys.column_names:
-        values = keys[name].unique()
-        if pa.types.is_boolean(values.type) or pa.types.is_binary(values.type):
-            continue
-        if len(values) <= _PRUNED_VALUES:
-            among: BooleanExpression = In(term=name, values=values.to_pylist())  # type: ignore[call-arg]
-        else:
-            bounds = pc.min_max(values).as_py()
-            among = And(
-                GreaterThanOrEqual(term=name, value=bounds["min"]),
-                LessThanOrEqual(term=name, value=bounds["max"]),
-            )
-        condition = And(condition, among)
-    return condition
-
-
 def _distinct(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
     return rows.select(list(keys)).group_by(list(keys)).aggregate([])
 
@@ -489,8 +501,14 @@ def _with_nulls(rows: pa.Table, columns: pa.Schema) -> pa.Table:
     return rows
 
 
+def _column_names(table: Table | CommittedTable) -> list[str]:
+    if isinstance(table, CommittedTable):
+        return list(table.columns)
+    return [field.name for field in table.schema().fields]
+
+
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     try:
         return cast_to(batch, schema)
     except pa.ArrowException as error:
-        raise unreadable(error) from error
+        raise NotEmbeddedError(f"Arrow: {next(iter(str(error).splitlines()), '')}") from error

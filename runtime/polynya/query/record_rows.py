@@ -21,7 +21,8 @@ from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.model.promotion import storage_type
 from polynya.model.types import BINARY
-from polynya.query.stored_rows import RowLimits, StoredRows
+from polynya.query.committed_rows import RowLimits
+from polynya.query.stored_rows import StoredRows
 
 #: What may be looked through for the rows of a record.
 RECORD_LIMITS: Final = RowLimits(rows=50_000_000, file_bytes=2**40, memory_bytes=256 * 2**20)

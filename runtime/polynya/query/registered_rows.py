@@ -21,8 +21,9 @@ from polynya.lake.read.registered_folders import TableFolder
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.types import DataType
 from polynya.observe.events import counted
+from polynya.query.committed_rows import RowLimits
 from polynya.query.statement_stop import current_stop
-from polynya.query.stored_rows import UNREADABLE, RowLimits, unreadable
+from polynya.query.stored_rows import UNREADABLE, unreadable
 from polynya.query.translate import NotEmbeddedError
 from polynya.query.values import distinct_names
 

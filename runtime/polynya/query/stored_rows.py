@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.exceptions import ResolveError, ValidationError
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThanOrEqual,
+    In,
+    LessThanOrEqual,
+)
 from pyiceberg.expressions.visitors import bind, extract_field_ids
 from pyiceberg.io.pyarrow import (
     ArrowScan,
@@ -30,28 +37,20 @@ from pyiceberg.types import IcebergType, ListType, MapType, StructType
 from polynya.lake.iceberg.reading import TableFile, each_read, stored_file
 from polynya.model import headers as h
 from polynya.model.headers import Partition
+from polynya.query.committed_rows import Batches, RowLimits
 from polynya.query.statement_stop import current_stop
 from polynya.query.translate import NotEmbeddedError
 from polynya.store.aws.data_objects import S3Files
 from polynya.store.data_files import DataFiles, LocalFiles
 
-Batches: TypeAlias = Iterator[pa.RecordBatch]
-
 #: Bytes of the files that are read at a time.
 _GROUP_BYTES: Final = 256 * 1024 * 1024
+#: PyIceberg does not compare more values than this with the bounds of a file.
+_PRUNED_VALUES: Final = 200
 #: What PyIceberg raises for a table that it cannot read, or whose files are gone.
 UNREADABLE: Final = (
     OSError, ValueError, NotImplementedError, ResolveError, ValidationError, pa.ArrowException,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class RowLimits:
-    """What one read may take: stored rows, bytes of files, and bytes in memory."""
-
-    rows: int
-    file_bytes: int
-    memory_bytes: int
 
 
 class StoredRows:
@@ -114,6 +113,12 @@ class StoredRows:
                     yield batch
         except UNREADABLE as error:
             raise unreadable(error) from error
+
+    def among(
+        self, columns: Collection[str], partitions: Collection[Partition], keys: pa.Table
+    ) -> Batches:
+        """The same of rows among which are all that have these keys, and few others."""
+        return self.batches(columns, partitions, _among(keys))
 
     def matching(
         self,
@@ -312,6 +317,25 @@ def _loses_nulls(kind: IcebergType) -> bool:
             return isinstance(kind.value_type, StructType) or _loses_nulls(kind.value_type)
         case _:
             return False
+
+
+def _among(keys: pa.Table) -> BooleanExpression:
+    """Condition that holds for these keys, and for few others: files without them are not read."""
+    condition: BooleanExpression = AlwaysTrue()
+    for name in keys.column_names:
+        values = keys[name].unique()
+        if pa.types.is_boolean(values.type) or pa.types.is_binary(values.type):
+            continue
+        if len(values) <= _PRUNED_VALUES:
+            among: BooleanExpression = In(term=name, values=values.to_pylist())  # type: ignore[call-arg]
+        else:
+            bounds = pc.min_max(values).as_py()
+            among = And(
+                GreaterThanOrEqual(term=name, value=bounds["min"]),
+                LessThanOrEqual(term=name, value=bounds["max"]),
+            )
+        condition = And(condition, among)
+    return condition
 
 
 def _within(partitions: Collection[Partition]) -> BooleanExpression:

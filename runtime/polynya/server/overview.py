@@ -17,6 +17,7 @@ from polynya.engine.inventory import ProjectTable, tables_of
 from polynya.engine.maintenance_status import maintenance_status
 from polynya.engine.policy import PendingFacts, wait_for_apply
 from polynya.lake.read.commits import OwnerSteps, TableCommit, commits, steps_by_owner
+from polynya.lake.read.committed import CommittedTable
 from polynya.lake.read.inspect import DatasetStatus, states
 from polynya.lake.read.inspect import status as status_of
 from polynya.lake.spark.catalog import has_tables, python_catalog
@@ -234,8 +235,10 @@ class OverviewKeeper:
         if seen is not None and seen.place == place and now - seen.at < _KEPT:
             return seen.now(now)
         try:
-            status = status_of(entry.table, entry.dataset, now)
-            maintenance = maintenance_status(entry.table, entry.dataset, now)
+            # The manifests are read once for all.
+            table = CommittedTable.of(entry.table)
+            status = status_of(table, entry.dataset, now)
+            maintenance = maintenance_status(table, entry.dataset, now)
             pending = PendingFacts(
                 status.pending_rows, status.pending_bytes, status.pending_files, status.current_rows
             )
@@ -256,7 +259,7 @@ class OverviewKeeper:
                 maintenance.as_json(),
                 columns,
                 # A captured table says its keys itself.
-                tuple(states(entry.table)[0].columns.keys) or entry.dataset.events.keys,
+                tuple(states(table)[0].columns.keys) or entry.dataset.events.keys,
                 tuple(committed[-MOST_COMMITS:]),
                 tuple(steps_by_owner(committed, status.owner)[-_OWNERS:]),
                 views_of(entry.dataset),

@@ -13,7 +13,7 @@ from polynya.engine.commands import propose_mart
 from polynya.engine.commands.propose_mart import JudgedTables, judged_tables
 from polynya.formats.values.arrow_types import from_arrow
 from polynya.model.types import DataType
-from polynya.query.stored_rows import RowLimits
+from polynya.query.committed_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError
 
 

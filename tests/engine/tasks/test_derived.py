@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from polynya.engine.commands.rebuild import recreate
-from polynya.engine.tasks.derived import shows_same_rows
-from polynya.lake.read.changed_keys import changes_rows
+from polynya.engine.derivation import shows_same_rows
+from polynya.lake.read.commits import changes_rows
 from polynya.model.errors import PolynyaError
 from polynya.observe.engine import DerivedTableWaits
 from tests.engine.tasks.derived_tables import Derived, run_all

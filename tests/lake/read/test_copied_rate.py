@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import cast
-
-from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Operation, Summary
-
 from polynya.lake.read.inspect import RATE_COPIES, copied_per_second
 
 
 def rate(*snapshots: tuple[float, int | None]) -> float | None:
     """Of snapshots at some seconds, each with the records of a copy; None: it was no copy."""
-    found = [
-        SimpleNamespace(
-            timestamp_ms=int(1000 * at),
-            summary=Summary(
-                Operation.APPEND, **({} if rows is None else {"polynya.rows-in": str(rows)})
-            ),
-        )
-        for at, rows in snapshots
-    ]
     return copied_per_second(
-        cast("Table", SimpleNamespace(metadata=SimpleNamespace(snapshots=found)))
+        [
+            {
+                "timestamp-ms": int(1000 * at),
+                "summary": {} if rows is None else {"polynya.rows-in": str(rows)},
+            }
+            for at, rows in snapshots
+        ]
     )
 
 

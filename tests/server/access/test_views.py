@@ -9,8 +9,8 @@ import pytest
 
 from polynya.model.errors import RefusedError
 from polynya.model.types import DataType, parse_type
+from polynya.query.committed_rows import RowLimits
 from polynya.query.embedded import STATEMENT_LIMITS, answer_here
-from polynya.query.stored_rows import RowLimits
 from polynya.server.access.roles import LOCAL, Person
 from polynya.server.access.views import guarded_find, may_read
 from tests.server.access.served import ROLES, document_of

@@ -31,8 +31,8 @@ from polynya.proposal.relationships import (
     candidates,
     judged,
 )
+from polynya.query.committed_rows import RowLimits
 from polynya.query.embedded import EmbeddedView
-from polynya.query.stored_rows import RowLimits
 from polynya.query.translate import NotEmbeddedError
 
 #: What the read of one table may take; a larger one is proposed from by its names and keys.

@@ -39,10 +39,11 @@ from polynya.model.headers import Partition
 from polynya.model.loader import LoadedProject
 from polynya.model.promotion import storage_type
 from polynya.model.types import BIGINT, DataType
+from polynya.query.committed_rows import RowLimits
 from polynya.query.embedded import STATEMENT_LIMITS, EmbeddedView, answer_here
 from polynya.query.live_rows import Live, LiveRows
 from polynya.query.record_rows import RECORD_LIMITS, record_rows, truncates
-from polynya.query.stored_rows import RowLimits, StoredRows
+from polynya.query.stored_rows import StoredRows
 from polynya.query.translate import NotEmbeddedError
 from polynya.store.clock import Clock
 

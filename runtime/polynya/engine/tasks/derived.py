@@ -15,25 +15,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from polynya.derived.affected import plan_of
 from polynya.derived.expectations import referenced
-from polynya.derived.flow import compile_flow, tables_read
-from polynya.derived.inputs import (
-    ANYWHERE,
-    QueryInput,
-    dataset_named,
-    reads_history,
-    view_of_input,
-)
+from polynya.derived.inputs import QueryInput, dataset_named
 from polynya.derived.plans import OF_REGISTERED, FullPlan, Plan, TotalsPlan
-from polynya.derived.schema import DerivedInput, as_flow_input
-from polynya.derived.tables import ParsedQuery, parsed_query
+from polynya.derived.schema import DerivedInput
+from polynya.derived.tables import ParsedQuery
 from polynya.engine.context import EngineContext
 from polynya.engine.dataset import OpenTables, WorkingDataset
+from polynya.engine.derivation import (
+    InputTable,
+    described,
+    names_read,
+    parsed_over,
+    read_through,
+    shows_inputs,
+    snapshots_to_read,
+)
 from polynya.engine.ledger import datasets_of
 from polynya.engine.maintenance import MaintenanceUnit
 from polynya.engine.tasks.affected_rows import (
@@ -54,8 +56,7 @@ from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.lake.copy.derived_result import result_digest
 from polynya.lake.copy.recompute import confirm, recompute, stored_rows
 from polynya.lake.errors import machine_error
-from polynya.lake.fold.live_views import columns_of, columns_of_history_input
-from polynya.lake.read.changed_keys import changed_keys, snapshots_between
+from polynya.lake.read.changed_keys import changed_keys
 from polynya.lake.read.plans import why_refused
 from polynya.lake.read.registered import task_error
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
@@ -66,50 +67,18 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.config.task import StorageTask
-from polynya.model.documents.yaml import NodePath, dotted
+from polynya.model.documents.yaml import dotted
 from polynya.model.error_catalogue.derived import (
-    QUERY_INPUT_UNKNOWN,
     QUERY_NOT_INCREMENTAL,
     QUERY_REFUSED,
 )
 from polynya.model.errors import PolynyaError
-from polynya.model.types import DataType
 from polynya.observe.engine import DerivedTableWaits, ExpectationFailed, RowsDerived
 
 log = logging.getLogger(__name__)
 
 #: Seconds between two looks at the inputs.
 _PAUSE_SECONDS: Final = 1.0
-
-
-def shows_same_rows(metadata: Mapping[str, Any], before: int, now: int) -> bool:
-    """Whether two snapshots of a table surely show the same rows; `before` is the older one.
-
-    `metadata` is that of the table, as Iceberg's specification writes it in JSON.
-    """
-    return snapshots_between(metadata, before, now) == []
-
-
-def _as_read(table: DatasetTable, newest: int, read: set[int]) -> int | None:
-    """The snapshot that shows the rows of all snapshots of `read`, preferably the newest one.
-
-    None if these show different rows.
-    """
-    if read == {newest}:
-        return newest
-    metadata = table.table.kept_metadata()
-    for snapshot in (newest, *read):
-        if all(shows_same_rows(metadata, one, snapshot) for one in read):
-            return snapshot
-    return None
-
-
-def _columns(name: str, table: DatasetTable) -> Mapping[str, DataType]:
-    """The columns of a table as a query reads it by a name."""
-    dataset = table.dataset
-    if reads_history(name, dataset):
-        return columns_of_history_input(table.shape())
-    return columns_of(dataset, table.shape(), dataset.relations.view) or {}
 
 
 def answer_of(spark: SparkSession, name: str, text: str, views: Sequence[str]) -> DataFrame:
@@ -424,48 +393,35 @@ class DerivedUnit:
 
     def _names(self) -> tuple[str, ...]:
         """The tables that the query reads, as it names them."""
-        if not self._query.flow:
-            return parsed_query(self._query.text, self._name).names
-        named = tables_read(self._query.flow)
-        if named is not None:
-            return tuple(named)
-        datasets: list[QueryInput] = [*self._registered_datasets()]
-        datasets += [one for task in self._task.reads for one in self._datasets(task)[0]]
-        if len(datasets) > 1:
-            raise QUERY_INPUT_UNKNOWN(
-                "the first step of the flow does not say which table it reads",
-                where=self._name,
-                fix="add `input` to it",
-            )
-        return tuple(dataset.relations.current for dataset in datasets)
+
+        def datasets() -> list[QueryInput]:
+            found: list[QueryInput] = [*self._registered_datasets()]
+            return found + [one for task in self._task.reads for one in self._datasets(task)[0]]
+
+        return names_read(self._query, datasets, self._name)
 
     def _parsed(self) -> ParsedQuery:
-        """The query over its inputs, which are open: a flow depends on their columns.
-
-        Raises ConfigErrors for a flow that does not fit them.
-        """
-        if not self._query.flow:
-            return parsed_query(self._query.text, self._name)
-        tables = {name: as_flow_input(one) for name, one in self._derived_inputs().items()}
-        flow = compile_flow(self._query.flow, tables, self._place)
-        return parsed_query(flow.sql, self._name)
+        """The query over its inputs, which are open."""
+        return parsed_over(self._query, self._derived_inputs(), self._name)
 
     def _derived_inputs(self) -> dict[str, DerivedInput]:
         """What the query may read, by its name in the query; the inputs are open."""
+        inputs = described(self._tables_read()) | self._registered.described()
+        return {name: one for name, one in inputs.items() if name in self._read}
+
+    def _tables_read(self) -> dict[str, InputTable]:
+        """The inputs by their names in the query, as they were seen last; each has a commit."""
         return {
-            name: DerivedInput(
-                name,
-                {column: str(kind) for column, kind in _columns(name, table).items()},
-                # A key has several versions, and two of them may begin at the same moment.
-                () if reads_history(name, table.dataset) else table.known_keys(),
+            name: InputTable(
+                table.dataset,
+                table.state.snapshot,
+                table.state.copy,
+                table.shape,
+                table.table.kept_metadata,
             )
             for name, table in self._inputs.items()
-            if name in self._read
-        } | {name: one for name, one in self._registered.described().items() if name in self._read}
-
-    def _place(self, path: NodePath) -> str:
-        """Where a setting of the flow is, for errors."""
-        return f"{self._name}: {dotted((*self._query.path, *path))}"
+            if table.state.snapshot is not None
+        }
 
     def _place_of_expectation(self, number: int) -> str:
         return f"{self._name}: {dotted(self._query.path_of_expectation(number))}"
@@ -516,61 +472,32 @@ class DerivedUnit:
         None while two transforms that the query reads have read a table at two snapshots: the one
         that is behind has not followed yet.
         """
-        tables = {table.dataset.relations.internal: table for table in self._inputs.values()}
-        chosen = {
-            name: table.state.snapshot
-            for name, table in tables.items()
-            if table.state.snapshot is not None
-        }
-        read: dict[str, set[int]] = {}
-        for table in tables.values():
-            derivation = table.state.copy.derivation
-            for name, snapshot in (derivation.inputs if derivation is not None else {}).items():
-                read.setdefault(name, set()).add(snapshot)
-        for name in read.keys() & chosen.keys():
-            as_read = _as_read(tables[name], chosen[name], read[name])
-            if as_read is None:
-                return None
-            chosen[name] = as_read
-        registered = self._registered.choose(read)
-        return None if registered is None else chosen | registered
+        tables = list(self._tables_read().values())
+        read = read_through(tables)
+        chosen = snapshots_to_read(tables, read)
+        registered = None if chosen is None else self._registered.choose(read)
+        return None if chosen is None or registered is None else chosen | registered
 
     def _is_current(self, before: Derivation, now: Derivation) -> bool:
         """Whether the table shows what the query returns over these snapshots."""
-        if before.query != now.query or before.inputs.keys() != now.inputs.keys():
+        if not shows_inputs(before, now, self._tables_read().values(), self._same):
             return False
-        for table in self._inputs.values():
-            name = table.dataset.relations.internal
-            known = {before.inputs[name], self._same.get(name)}
-            if now.inputs[name] in known:
-                continue
-            if not shows_same_rows(
-                table.table.kept_metadata(),
-                self._same.get(name, before.inputs[name]),
-                now.inputs[name],
-            ):
-                return False
-            self._same[name] = now.inputs[name]
         if self._registered.changed(before.inputs, now.inputs) is not None:
             return False
         self._same = dict(now.inputs)
         return True
 
-    def _views(self, snapshots: Mapping[str, int] | None = None) -> dict[str, str]:
+    def _views(self, snapshots: Mapping[str, int]) -> dict[str, str]:
         """The view of each input, by its name in the query, over its snapshot."""
-        texts = {}
-        for name, table in self._inputs.items():
-            internal = table.dataset.relations.internal
-            place = ANYWHERE if snapshots is None else table.table.at(snapshots[internal])
-            texts[name] = view_of_input(name, table.dataset, table.shape(), place)
-        return texts
+        return {
+            name: table.view(name, self._inputs[name].table.at(snapshots[table.internal]))
+            for name, table in self._tables_read().items()
+        }
 
     def _digest(self) -> str:
-        """What the result depends on besides rows: the query, and how its inputs show theirs.
-
-        What it has to satisfy counts too.
-        """
-        texts = self._views() | self._registered.texts()
+        """What the result depends on besides rows."""
+        texts = {name: table.view(name) for name, table in self._tables_read().items()}
+        texts |= self._registered.texts()
         keys = self._dataset.events.keys
         return result_digest(self._parsed().text, keys, texts, self._query.expect)
 

@@ -35,7 +35,7 @@ from polynya.formats.files import Discovery, before_file
 from polynya.formats.landed import gone_between
 from polynya.lake.table.state import Membership
 from polynya.model.config.dataset import ResolvedDataset
-from polynya.model.config.sources import datasets_of_sources, included, is_declared, named_datasets
+from polynya.model.config.sources import datasets_of_members
 from polynya.model.config.task import StorageTask
 from polynya.model.errors import (
     ConfigError,
@@ -104,13 +104,7 @@ class SharedFilesTask:
         self, membership: Membership, sources: Collection[str] = ()
     ) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:
         """The datasets of the tables that the task knows, and of others; why some have none."""
-        task, before = self._task, {*membership.members, *membership.refused}
-        named = named_datasets(task, membership.members)
-        # A table that the settings exclude is no longer wanted.
-        wanted = {
-            source for source in before if included(task, source) or is_declared(task, source)
-        }
-        return datasets_of_sources(task, {*named, *wanted, *sources}, known=membership.members)
+        return datasets_of_members(self._task, membership.members, membership.refused, sources)
 
     def _meet(
         self, routes: Mapping[str, ResolvedDataset], suspended: Collection[str] = ()

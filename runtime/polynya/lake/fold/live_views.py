@@ -13,8 +13,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Final
 
+from polynya import __version__
 from polynya.lake.fold.fold import (
     event_columns,
     fold,
@@ -85,6 +87,8 @@ HEADER_TYPES: Final[Mapping[str, DataType]] = {
 _EVENT_HEADERS = (h.CHANGE_IDENTIFIER, h.OPERATION, h.TIMESTAMP, h.KEY_HASH, h.INSERTED_TIMESTAMP)
 #: Property of a published view that holds its definition.
 DEFINITION = "polynya.definition"
+#: Property of a published view that says by what its other dialects were written.
+TRANSLATED_BY = "polynya.translated-by"
 _DELETED = f"({is_delete()})"
 
 
@@ -197,6 +201,11 @@ def _young(shape: Shape, view: str, headers: Sequence[str]) -> str:
         return view
     columns = ", ".join([*map(quote, shape.data), *headers])
     return f"SELECT {columns} FROM ({view}) WHERE NOT {expired}"
+
+
+def dialects_version() -> str:
+    """By what the other dialects of a view are written."""
+    return f"{__version__}, sqlglot {version('sqlglot')}"
 
 
 def definition_of(shape: Shape, sql: str, stored: object = None) -> str:

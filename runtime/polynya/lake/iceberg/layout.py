@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from polynya.formats.values.names import schema_problem
 from polynya.lake.iceberg.partitions import Spec
 from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.iceberg.wanted import SortOrder
 from polynya.lake.spark import api
 from polynya.model.config.dataset import TableLayout
 from polynya.model.config.layout import PartitionTerm, RowRetention, SortTerm, age_refusal
@@ -94,11 +95,20 @@ def lay_out(table: IcebergTable, layout: TableLayout, schema: Mapping[str, DataT
     change_file_size(table, layout.file_bytes)
 
 
-def lacks(table: IcebergTable, layout: TableLayout, schema: Mapping[str, DataType]) -> bool:
-    """Whether `lay_out` would give the table another partition spec or sort order."""
-    ids = {column["name"]: column["id"] for column in table.columns()}
-    change = spec_change(layout.partition_by, table.java_files().newest, ids, schema)
-    return bool(change) or _lacks_order(table, _plain(layout.sort_by), schema)
+def lacks(
+    columns: Sequence[Mapping[str, Any]],
+    newest: Spec,
+    order: SortOrder,
+    layout: TableLayout,
+    schema: Mapping[str, DataType],
+) -> bool:
+    """Whether `lay_out` would give a table another partition spec or sort order. Pure.
+
+    `columns` are those of the table, as Iceberg's specification writes them in JSON.
+    """
+    ids = {column["name"]: column["id"] for column in columns}
+    change = spec_change(layout.partition_by, newest, ids, schema)
+    return bool(change) or _lacks_order(columns, order, _plain(layout.sort_by), schema)
 
 
 def refuse_types(layout: TableLayout, schema: Mapping[str, DataType], name: str) -> None:
@@ -162,7 +172,7 @@ def change_sort_order(
     first value. Iceberg knows no Z-order: such a table has none.
     """
     terms = _plain(wanted)
-    if not _lacks_order(table, terms, schema):
+    if not _lacks_order(table.columns(), table.java_files().order, terms, schema):
         return False
     update, nulls = table.java.replaceSortOrder(), table.iceberg.NullOrder
     for part in terms:
@@ -180,15 +190,18 @@ def _plain(wanted: Sequence[SortTerm]) -> list[SortTerm]:
 
 
 def _lacks_order(
-    table: IcebergTable, terms: Sequence[SortTerm], schema: Mapping[str, DataType]
+    columns: Sequence[Mapping[str, Any]],
+    order: SortOrder,
+    terms: Sequence[SortTerm],
+    schema: Mapping[str, DataType],
 ) -> bool:
     """Whether a table has another sort order, and all columns of this one with their types."""
-    names = table.column_names()
-    columns = [term.columns[0] for term in terms]
+    names = {column["name"] for column in columns}
     there = all(
-        column in names and not isinstance(schema.get(column, Void()), Void) for column in columns
+        term.columns[0] in names and not isinstance(schema.get(term.columns[0], Void()), Void)
+        for term in terms
     )
-    return there and not table.java_files().order.is_by(table.columns(), terms)
+    return there and not order.is_by(columns, terms)
 
 
 def change_file_size(table: IcebergTable, wanted: int | None) -> bool:

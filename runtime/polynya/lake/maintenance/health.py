@@ -335,14 +335,18 @@ def look(
     return replace(facts, files=dict(_files(target.table, snapshot, rule, wanted)))
 
 
+def asks_for_layout(layout: TableLayout, settings: Mapping[str, Any]) -> bool:
+    """Whether a dataset has a layout of its own, or its table was written with one."""
+    return layout != TableLayout() or any(settings.get(setting) for setting in LAYOUT)
+
+
 def awaits_layout(target: DatasetTable) -> bool:
     """Whether the table gets another layout when its owner takes it over."""
-    layout, settings = target.dataset.layout, target.state.copy.settings
-    if target.owned or (
-        layout == TableLayout() and not any(settings.get(setting) for setting in LAYOUT)
-    ):
+    layout = target.dataset.layout
+    if target.owned or not asks_for_layout(layout, target.state.copy.settings):
         return False
-    return lacks(target.table, layout, target.known_schema())
+    table, files = target.table, target.table.java_files()
+    return lacks(table.columns(), files.newest, files.order, layout, target.known_schema())
 
 
 def _files(

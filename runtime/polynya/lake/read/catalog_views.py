@@ -11,7 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from polynya.lake.fold.live_views import DEFINITION, columns_of, definition_of, spark_views
+from polynya.lake.fold.live_views import (
+    DEFINITION,
+    TRANSLATED_BY,
+    columns_of,
+    definition_of,
+    spark_views,
+)
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.layout import create_namespaces
 from polynya.lake.spark.session import internal_path, view_catalog
@@ -22,8 +28,6 @@ from polynya.model.names import Dialect, quote, quote_path
 if TYPE_CHECKING:
     from polynya.lake.spark.api import SparkSession
 
-#: Property of a published view that says by what its other dialects were written.
-TRANSLATED_BY: Final = "polynya.translated-by"
 #: Iceberg's property: whether a new version of a view may lack a dialect of the one before.
 _MAY_DROP: Final = "replace.drop-dialect.allowed"
 

@@ -3,7 +3,7 @@
 Every change of a record writes a row: an event, a version, or the place of a row that goes. So the
 keys in the files that the snapshots in between have added or removed, and at the places that they
 have deleted, are a superset of the keys that changed. Steps that change no row of the live views,
-such as applies and maintenance, are left out (`changes_rows`).
+such as applies and maintenance, are left out (`commits.changes_rows`).
 
 So it is with tables that others maintain, whose rows are those of all of their files: only
 snapshots that say that they replace files by equal ones are left out. Files of deletes count when
@@ -15,39 +15,26 @@ keys, the answer is the reason, as a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import fastavro
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.deletes import deleted_places, positions
-from polynya.lake.iceberg.deletion_vectors import Blob
 from polynya.lake.iceberg.files import DeleteFile
 from polynya.lake.iceberg.reading import TableFile, each_read, is_read_by, stored_file
 from polynya.lake.iceberg.table import IcebergTable
+from polynya.lake.read.commits import changes_rows, snapshots_between
+from polynya.lake.read.committed import blob_of, records
 from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.model.names import shown
 from polynya.store.data_files import DataFiles
 
-#: Steps that change no row of the live views of their table.
-_NEUTRAL_STEPS: Final = frozenset(
-    {
-        "takeover",
-        "reload",
-        "reload-begin",
-        "reload-abandon",
-        "rewrite-data-files",
-        "rewrite-position-delete-files",
-        "rewrite_manifests",
-        "expire_changes",
-    }
-)
 #: Partitions whose rows the live views are made of.
 _SHOWN: Final = frozenset(map(str, (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR)))
 _ADDED, _DELETED = 1, 2
@@ -59,42 +46,9 @@ _UNREAD_OF_OTHERS: Final = (*_UNREAD, EOFError, LookupError, TypeError, ValueErr
 MOST_ROWS: Final = 20_000_000
 
 
-def changes_rows(summary: Mapping[str, Any]) -> bool:
-    """Whether a snapshot of a table, by its summary, may show other rows than its parent."""
-    step = summary.get("polynya.step")
-    if summary.get("operation") == "replace" or step in _NEUTRAL_STEPS:
-        return False
-    # The apply that ends a reload takes in its rows.
-    return step != "apply" or "polynya.reload" in summary
-
-
 def may_change(summary: Mapping[str, Any]) -> bool:
     """Whether a snapshot of a table of others, by its summary, may show other rows."""
     return summary.get("operation") != "replace"
-
-
-def snapshots_between(
-    metadata: Mapping[str, Any],
-    before: int,
-    now: int,
-    changes: Callable[[Mapping[str, Any]], bool] = changes_rows,
-) -> list[Mapping[str, Any]] | None:
-    """The snapshots after `before` up to `now` that may show other rows than their parents.
-
-    `metadata` is that of the table, as Iceberg's specification writes it in JSON; `before` is the
-    older one; `changes` tells by its summary whether a snapshot counts. None where the line between
-    them is broken: a snapshot has expired, or the table was rolled back.
-    """
-    snapshots = {one["snapshot-id"]: one for one in metadata.get("snapshots", ())}
-    found, at = [], now
-    while at != before:
-        snapshot = snapshots.get(at)
-        if snapshot is None:
-            return None
-        if changes(snapshot.get("summary", {})):
-            found.append(snapshot)
-        at = snapshot.get("parent-snapshot-id")
-    return found[::-1]
 
 
 @dataclass(slots=True)
@@ -223,10 +177,10 @@ def _add(changes: _Changes, store: DataFiles, snapshot: Mapping[str, Any]) -> No
     number = snapshot["snapshot-id"]
     if "manifest-list" not in snapshot:
         raise OSError("a snapshot has no list of its manifests")
-    for manifest in _records(store, snapshot["manifest-list"]):
+    for manifest in records(store, snapshot["manifest-list"]):
         if manifest["added_snapshot_id"] != number:
             continue
-        for entry in _records(store, manifest["manifest_path"]):
+        for entry in records(store, manifest["manifest_path"]):
             made_by = entry.get("snapshot_id")
             if entry["status"] in {_ADDED, _DELETED} and made_by in {None, number}:
                 _add_entry(changes, entry["status"], entry["data_file"])
@@ -243,28 +197,12 @@ def _add_entry(changes: _Changes, status: int, file: Mapping[str, Any]) -> None:
     elif content == _POSITION_DELETES:
         # One that is removed was taken over by another one, or named files that went.
         if status == _ADDED or of_others:
-            blob = _blob(file)
+            blob = blob_of(file)
             touched = () if blob is None else (blob.data_file,)
             deletes = DeleteFile(None, path, touched, blob)
             changes.deletes[deletes.place] = deletes
     elif of_others or file["partition"].get(h.PARTITION) in _SHOWN:
         changes.files[path] = int(file["record_count"])
-
-
-def _blob(file: Mapping[str, Any]) -> Blob | None:
-    if file.get("content_offset") is None:
-        return None
-    return Blob(
-        str(file["referenced_data_file"]),
-        int(file["content_offset"]),
-        int(file["content_size_in_bytes"]),
-        int(file["record_count"]),
-    )
-
-
-def _records(store: DataFiles, location: str) -> Iterator[dict[str, Any]]:
-    with store.open(location) as source:
-        yield from (record for record in fastavro.reader(source) if isinstance(record, dict))
 
 
 def _of_file(

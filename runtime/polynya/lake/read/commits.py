@@ -6,16 +6,30 @@ goes back as far as maintenance keeps snapshots. Needs no JVM.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.table import Table
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 _PREFIX: Final = "polynya."
 #: What a snapshot counts of its files, as Iceberg's summaries call it.
 _FILES: Final = ("added-data-files", "deleted-data-files", "added-files-size", "total-data-files")
+#: Steps that change no row of the live views of their table.
+_NEUTRAL_STEPS: Final = frozenset(
+    {
+        "takeover",
+        "reload",
+        "reload-begin",
+        "reload-abandon",
+        "rewrite-data-files",
+        "rewrite-position-delete-files",
+        "rewrite_manifests",
+        "expire_changes",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +141,36 @@ def in_words(one: TableCommit) -> Iterator[str]:
     yield from (f"{count:,} {name.replace('-', ' ')}" for name, count in one.rows.items())
     if one.reason:
         yield one.reason
+
+
+def changes_rows(summary: Mapping[str, Any]) -> bool:
+    """Whether a snapshot of a table, by its summary, may show other rows than its parent."""
+    step = summary.get("polynya.step")
+    if summary.get("operation") == "replace" or step in _NEUTRAL_STEPS:
+        return False
+    # The apply that ends a reload takes in its rows.
+    return step != "apply" or "polynya.reload" in summary
+
+
+def snapshots_between(
+    metadata: Mapping[str, Any],
+    before: int,
+    now: int,
+    changes: Callable[[Mapping[str, Any]], bool] = changes_rows,
+) -> list[Mapping[str, Any]] | None:
+    """The snapshots after `before` up to `now` that may show other rows than their parents.
+
+    `metadata` is that of the table, as Iceberg's specification writes it in JSON; `before` is the
+    older one; `changes` tells by its summary whether a snapshot counts. None where the line between
+    them is broken: a snapshot has expired, or the table was rolled back.
+    """
+    snapshots = {one["snapshot-id"]: one for one in metadata.get("snapshots", ())}
+    found, at = [], now
+    while at != before:
+        snapshot = snapshots.get(at)
+        if snapshot is None:
+            return None
+        if changes(snapshot.get("summary", {})):
+            found.append(snapshot)
+        at = snapshot.get("parent-snapshot-id")
+    return found[::-1]

@@ -13,12 +13,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.expressions import BooleanExpression, EqualTo
-from pyiceberg.manifest import ManifestContent
-from pyiceberg.table import Table
 
 from polynya.lake.fold.shape import Shape
+from polynya.lake.read.committed import CommittedTable, LiveFile
 from polynya.lake.spark import api
 from polynya.lake.spark.catalog import CATALOG, internal_name
 from polynya.lake.table.shaping import shape_of
@@ -28,7 +25,7 @@ from polynya.lake.table.state import (
     DecidedChange,
     ExpectationFailures,
 )
-from polynya.lake.warehouse.tables import Tables
+from polynya.lake.warehouse.tables import Loaded, Tables
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.error_catalogue.configuration import WRONG_USAGE
@@ -37,6 +34,8 @@ from polynya.model.names import literal, quote, quote_path
 from polynya.model.types import parse_type
 
 if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
     from polynya.lake.spark.api import SparkSession
 
 
@@ -171,52 +170,61 @@ class DatasetStatus:
     inputs: Mapping[str, int] = field(default_factory=dict)
 
 
-def load(catalog: Tables, dataset: ResolvedDataset) -> Table | None:
+def load(catalog: Tables[Loaded], dataset: ResolvedDataset) -> Loaded | None:
     """The internal table of a dataset, None before the first run."""
+    # Start-up time: PyIceberg.
+    from pyiceberg.exceptions import NoSuchTableError
+
     try:
         return catalog.load_table(internal_name(catalog, dataset))
     except NoSuchTableError:
         return None
 
 
-def metadata_file(table: Table) -> str:
+def metadata_file(table: Table | CommittedTable) -> str:
     """The newest metadata file of a table: a path on this machine, or a location elsewhere."""
     return re.sub("^file:(//)?(?=/)", "", table.metadata_location)
 
 
-def states(table: Table) -> tuple[CopyState, ApplyState]:
+def committed(table: Table | CommittedTable) -> CommittedTable:
+    """A table that was loaded, as its files have it."""
+    return table if isinstance(table, CommittedTable) else CommittedTable.of(table)
+
+
+def states(table: Table | CommittedTable) -> tuple[CopyState, ApplyState]:
     """Both state rows of the current snapshot."""
     copy, apply = CopyState(), ApplyState()
     columns = (h.COPY_CHANGE_IDENTIFIER, h.STATE)
-    rows = table.scan(row_filter=_in(Partition.ASSET_STATE), selected_fields=columns)
-    for row in rows.to_arrow().to_pylist():
-        if row[h.COPY_CHANGE_IDENTIFIER] is not None:
+    for row in committed(table).stored(Partition.ASSET_STATE, columns):
+        if row.get(h.COPY_CHANGE_IDENTIFIER) is not None:
             copy = CopyState.from_json(row[h.STATE])
         else:
             apply = ApplyState.from_json(row[h.STATE])
     return copy, apply
 
 
-def shape(table: Table, dataset: ResolvedDataset, copy: CopyState | None = None) -> Shape:
+def shape(
+    table: Table | CommittedTable, dataset: ResolvedDataset, copy: CopyState | None = None
+) -> Shape:
     """Shape of a dataset as its table has it now; `copy` is its state, where it was read before.
 
     A process that was killed between a change of columns and the commit of its state leaves a state
     that knows columns which the table lacks, or the reverse: what both know is shown.
     """
-    copy = states(table)[0] if copy is None else copy
-    there = set(table.schema().column_names)
+    found = committed(table)
+    copy = states(found)[0] if copy is None else copy
+    there = found.columns.keys()
     columns = {
         name: parse_type(text) for name, text in copy.columns.schema.items() if name in there
     }
     return shape_of(dataset, copy, columns, tuple(copy.columns.keys))
 
 
-def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStatus:
+def status(table: CommittedTable, dataset: ResolvedDataset, now: datetime) -> DatasetStatus:
     """Figures of one dataset as of `now`."""
     copy, apply = states(table)
-    files = _files(table)
-    pending = files.get(Partition.CHANGES, (0, 0, 0))
-    retained = files.get(Partition.RETAINED, (0, 0, 0))
+    pending = _counted(table.data_files({Partition.CHANGES}))
+    retained = _counted(table.data_files({Partition.RETAINED}))
     suspended, totals = copy.decisions.suspended, copy.books.totals
     landed = copy.position.landed
     due = copy.reload_due(dataset)
@@ -237,7 +245,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         pending_bytes=pending[1],
         pending_files=pending[2],
         pending_age_seconds=_age(_iso(copy.pending_since(apply)), now) if pending[2] else None,
-        current_rows=table.scan(row_filter=_in(Partition.CURRENT)).count(),
+        current_rows=table.rows(Partition.CURRENT),
         retained_rows=retained[0],
         retained_bytes=retained[1],
         retained_since=apply.retaining.since if apply.retaining is not None else None,
@@ -253,7 +261,7 @@ def status(table: Table, dataset: ResolvedDataset, now: datetime) -> DatasetStat
         lost_batches=landed.lost_batches if landed is not None else 0,
         lost_messages=landed.lost_messages if landed is not None else 0,
         rows_unparsed=copy.books.unparsed,
-        rows_per_second=copied_per_second(table),
+        rows_per_second=copied_per_second(table.metadata.get("snapshots") or ()),
         reload_next=None if due is None else due.isoformat(),
         reload_ended=None if reloaded is None else reloaded.ended,
         reload_rows=0 if reloaded is None else reloaded.rows,
@@ -279,12 +287,12 @@ def _counted_since(copy: CopyState, apply: ApplyState, now: datetime) -> str | N
     return max((moment for moment in begun if moment is not None), default=None)
 
 
-def copied_per_second(table: Table) -> float | None:
+def copied_per_second(snapshots: Sequence[Mapping[str, Any]]) -> float | None:
     """Records of the newest copies in a second, by what their snapshots say."""
     copies = [
-        (snapshot.timestamp_ms, int(snapshot.summary["polynya.rows-in"]))
-        for snapshot in table.metadata.snapshots
-        if snapshot.summary is not None and snapshot.summary["polynya.rows-in"] is not None
+        (int(snapshot["timestamp-ms"]), int(rows))
+        for snapshot in snapshots
+        if (rows := (snapshot.get("summary") or {}).get("polynya.rows-in")) is not None
     ]
     newest = sorted(copies)[-RATE_COPIES - 1 :]
     if len(newest) < 2 or newest[-1][0] <= newest[0][0]:
@@ -293,72 +301,29 @@ def copied_per_second(table: Table) -> float | None:
     return round(sum(rows for _, rows in newest[1:]) / seconds, 3)
 
 
-def stored_rows(table: Table) -> tuple[int, int, int]:
+def stored_rows(table: Table | CommittedTable) -> tuple[int, int, int]:
     """Rows, bytes and files of the partitions whose rows have data columns."""
-    files = _files(table)
-    figures = [files.get(partition, (0, 0, 0)) for partition in WITH_DATA]
-    return (
-        sum(counts[0] for counts in figures),
-        sum(counts[1] for counts in figures),
-        sum(counts[2] for counts in figures),
-    )
+    return _counted(committed(table).data_files(WITH_DATA))
+
+
+def _counted(files: Sequence[LiveFile]) -> tuple[int, int, int]:
+    """Rows, bytes and number of files."""
+    return sum(file.rows for file in files), sum(file.size_bytes for file in files), len(files)
 
 
 def quarantine(table: Table) -> pa.Table:
     """Quarantined records in order: id, file, offset, rule, error, raw (bytes)."""
-    scan = table.scan(row_filter=_in(Partition.QUARANTINE), selected_fields=(h.QUARANTINE,))
+    # Start-up time: PyIceberg, which finds the records of all rules by one scan.
+    from pyiceberg.expressions import EqualTo
+
+    # PyIceberg's own annotations hide the positional form of its expressions.
+    where = EqualTo(term=h.PARTITION, value=str(Partition.QUARANTINE))
+    scan = table.scan(row_filter=where, selected_fields=(h.QUARANTINE,))
     records = scan.to_arrow().select([h.QUARANTINE]).flatten()
     names = [name.removeprefix(f"{h.QUARANTINE}.") for name in records.column_names]
     return records.rename_columns(names).sort_by(
         [(name, "ascending") for name in ("file", "offset", "id")]
     )
-
-
-def _in(partition: Partition) -> BooleanExpression:
-    # PyIceberg's own annotations hide the positional form of its expressions.
-    return EqualTo(term=h.PARTITION, value=str(partition))
-
-
-@dataclass(frozen=True, slots=True)
-class DataFileFigures:
-    """A data file: its partition, rows and bytes, and the ids of its spec and its sort order."""
-
-    partition: str
-    rows: int
-    size_bytes: int
-    spec: int
-    sort_order: int | None
-
-
-def data_files(table: Table) -> list[DataFileFigures]:
-    """Each data file of the current snapshot."""
-    if table.current_snapshot() is None:
-        return []
-    names = ["partition", "record_count", "file_size_in_bytes", "spec_id", "sort_order_id"]
-    files = table.inspect.data_files().select(names)
-    return [
-        DataFileFigures(partition[h.PARTITION], rows, size, spec, order)
-        for partition, rows, size, spec, order in (row.values() for row in files.to_pylist())
-    ]
-
-
-def data_manifests(table: Table) -> int:
-    """How many manifests of data files the current snapshot has."""
-    snapshot = table.current_snapshot()
-    if snapshot is None:
-        return 0
-    return sum(
-        manifest.content == ManifestContent.DATA for manifest in snapshot.manifests(table.io)
-    )
-
-
-def _files(table: Table) -> dict[str, tuple[int, int, int]]:
-    """Partition → rows, bytes, files of its data files."""
-    counted: dict[str, tuple[int, int, int]] = {}
-    for file in data_files(table):
-        rows, size, files = counted.get(file.partition, (0, 0, 0))
-        counted[file.partition] = (rows + file.rows, size + file.size_bytes, files + 1)
-    return counted
 
 
 def _iso(moment: datetime | None) -> str | None:

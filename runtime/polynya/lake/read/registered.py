@@ -17,8 +17,8 @@ from polynya.lake.read.changed_keys import (
     changed_keys_of_others,
     columns_at,
     may_change,
-    snapshots_between,
 )
+from polynya.lake.read.commits import snapshots_between
 from polynya.lake.read.parquet_folder import (
     UNREADABLE,
     FileReplacedError,

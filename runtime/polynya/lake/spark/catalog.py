@@ -53,7 +53,7 @@ _JDBC_TIMEOUTS = {
 }
 
 
-def internal_name(catalog: Tables, dataset: ResolvedDataset) -> tuple[str, str]:
+def internal_name(catalog: Tables[object], dataset: ResolvedDataset) -> tuple[str, str]:
     """The internal table of a dataset as PyIceberg names it."""
     return stored_name(dataset, lower=catalog.properties.get("type") == "glue")
 

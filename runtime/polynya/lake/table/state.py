@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,8 +24,6 @@ from polynya.formats.eras import Era
 from polynya.formats.files import FilesProgress, read, written
 from polynya.lake.fold.fold import TruncateEvent
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.iceberg.writing import write_rows
 from polynya.model.config.dataset import ReloadMode, ResolvedDataset
 from polynya.model.config.schedule import AT_ONCE
 from polynya.model.error_catalogue.lake import TWO_STATES
@@ -37,6 +35,9 @@ from polynya.model.headers import (
     Partition,
 )
 from polynya.model.positions import DirectPosition, LandedUntil, Reached
+
+if TYPE_CHECKING:
+    from polynya.lake.iceberg.table import IcebergTable
 
 #: Changed rows are read in two states, and then computed: of a share of the inputs that may take so
 #: many times what this share of the whole query takes.
@@ -653,6 +654,9 @@ def stage_states(
 
 
 def _write(table: IcebergTable, column: str, identifier: str | None, text: str) -> DataFile:
+    # Start-up time: most commands only read states.
+    from polynya.lake.iceberg.writing import write_rows
+
     # An empty identifier and not NULL: which of the two columns is set tells the kind of the state.
     partition = str(Partition.ASSET_STATE)
     row = pa.table({PARTITION: [partition], column: [identifier or ""], STATE: [text]})

@@ -58,6 +58,26 @@ def named_datasets(task: StorageTask, sources: Iterable[str]) -> dict[str, Resol
     return datasets
 
 
+def datasets_of_members(
+    task: StorageTask,
+    members: Collection[str],
+    refused: Collection[str] = (),
+    met: Collection[str] = (),
+) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:
+    """Route the source tables that a task knows to datasets; see `datasets_of_sources`.
+
+    `members` have tables, `refused` are those that could not be copied, `met` new ones.
+    """
+    named = named_datasets(task, members)
+    # A table that the settings exclude is no longer wanted.
+    wanted = {
+        source
+        for source in (*members, *refused)
+        if included(task, source) or is_declared(task, source)
+    }
+    return datasets_of_sources(task, {*named, *wanted, *met}, known=members)
+
+
 def datasets_of_sources(
     task: StorageTask, sources: Iterable[str], *, known: Collection[str] = ()
 ) -> tuple[dict[str, ResolvedDataset], list[ConfigError]]:

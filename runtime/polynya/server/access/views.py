@@ -17,8 +17,8 @@ from polynya.server.access.roles import READS_ALL, Person, roles_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from polynya.query.committed_rows import RowLimits
     from polynya.query.embedded import EmbeddedView
-    from polynya.query.stored_rows import RowLimits
 
 ALL_KINDS: Final[tuple[ViewKind, ...]] = ("current", "history", "changes")
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel, Field
 
 from polynya.engine.inventory import ProjectTable, tables_of
 from polynya.engine.maintenance_status import maintenance_status
-from polynya.lake.read.inspect import data_files, quarantine
+from polynya.lake.read.committed import CommittedTable
+from polynya.lake.read.inspect import quarantine
 from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.access import ViewKind
 from polynya.model.config.notification import NotificationRule
@@ -283,9 +284,10 @@ def files(request: Request, name: str) -> TableFiles:
     entry = table_of(request, name)
     if entry.table is None:
         return TableFiles(health={}, partitions=[], actions=[], done=[])
-    known = maintenance_status(entry.table, entry.dataset, ServerState.of(request).clock.now())
+    table = CommittedTable.of(entry.table)
+    known = maintenance_status(table, entry.dataset, ServerState.of(request).clock.now())
     partitions: dict[str, PartitionShown] = {}
-    for file in data_files(entry.table):
+    for file in table.data_files():
         part = partitions.setdefault(
             file.partition, PartitionShown(partition=file.partition, files=0, rows=0, bytes=0)
         )
