@@ -92,6 +92,7 @@ def _errors(folder: Path, query: str, key: str = "id", task: str = "sales") -> l
         ("SELECT sku AS id, cent FROM lists.prices", "`cent` at line 1, column 19", "`cents`?"),
         ("SELECT sku AS id, at FROM lists.prices", "`at` at line 1, column 19", None),
         ("SELECT p.skuu AS id FROM lists.prices p", "`p.skuu` at line 1, column 8", "`sku`?"),
+        ("SELECT id FROM orders a JOIN orders b ON a.id = b.id", "`a.id`, `b.id`", "`a.id`"),
         ("SELECT id, seq FROM orders", "`seq` at line 1, column 12", None),
         ("SELECT id FROM orders o WHERE o.SEQ = 1", "`o.SEQ` at line 1", None),
         (

@@ -153,7 +153,7 @@ def of_landed(dataset: ResolvedDataset) -> RelationColumns:
     """The data columns of a table of landed records.
 
     They are known where files have no header line, so that `columns` names all of them. Elsewhere
-    records may bring others; what is left out of them is known.
+    records may bring others; keys are known, and what is left out.
     """
     mapping, events = dataset.mapping, dataset.events
     left_out = {name.lower() for name in events.except_columns}
@@ -170,7 +170,10 @@ def of_landed(dataset: ResolvedDataset) -> RelationColumns:
     made = {*mapping.names, *events.keys, *events.optional}
     made |= {name for rule in mapping.rules for name in rule.added}
     left_out |= {one.source.lower() for one in mapping.columns if one.source is not None}
-    return RelationColumns((), is_open=True, lacks=frozenset(left_out - {n.lower() for n in made}))
+    keys = () if mapping.rules else events.keys
+    return RelationColumns(
+        keys, is_open=True, lacks=frozenset(left_out - {n.lower() for n in made})
+    )
 
 
 def of_settings(dataset: ResolvedDataset) -> RelationColumns:
