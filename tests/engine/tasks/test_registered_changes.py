@@ -317,6 +317,7 @@ def rates_of(lab: Lab, owner: Any, **settings: Any) -> Registered:
     return Registered(lab, [{"name": "rates", "keys": ["currency"], **owner.settings, **settings}])
 
 
+@pytest.mark.slow
 def test_a_folder_with_new_files_is_followed_and_others_tell_why_not(
     lab: Lab, tmp_path: Path
 ) -> None:
@@ -340,6 +341,7 @@ def test_a_folder_with_new_files_is_followed_and_others_tell_why_not(
     assert repeated.value.code == "POLYNYA-TRF-123"
 
 
+@pytest.mark.slow
 def test_a_removed_file_that_is_missed_is_seen(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,6 +372,7 @@ def test_a_removed_file_that_is_missed_is_seen(
         history.follow()
 
 
+@pytest.mark.slow
 def test_a_column_that_changes_with_each_row_leaves_other_rows_of_new_files_out(
     lab: Lab, tmp_path: Path
 ) -> None:
