@@ -296,14 +296,7 @@ def follow(
         _follow_totals(plan, states, tables, counts)
         return None
     whole = statement_sql(statement, _relations("new"), dialect="duckdb")
-    keys_sql = edit_keys(
-        affected_keys_sql(
-            plan,
-            *(_relations(state) for state in ("old", "new", "touched_old", "touched_new")),
-            changed=_changed_keys(),
-            dialect="duckdb",
-        )
-    )
+    relations = [_relations(state) for state in ("old", "new", "touched_old", "touched_new")]
     narrow = restrictable_inputs(plan)
     again_sql = edit_restricted(
         restricted_sql(
@@ -322,7 +315,14 @@ def follow(
             counts.expired += 1
             stored, _ = tables.bag(whole)
             continue
-        tables.connection.execute(f"CREATE OR REPLACE TEMP TABLE affected AS {keys_sql}")
+        keys_sql = affected_keys_sql(
+            plan,
+            *relations,
+            changed=_changed_keys(),
+            unchanged=[name for name, keys in touched_keys(before, after).items() if not keys],
+            dialect="duckdb",
+        )
+        tables.connection.execute(f"CREATE OR REPLACE TEMP TABLE affected AS {edit_keys(keys_sql)}")
         affected = set(tables.connection.execute("SELECT * FROM affected").fetchall())
         for name, columns in narrow.items():
             tables.narrow(name, columns)

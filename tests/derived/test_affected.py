@@ -159,6 +159,26 @@ def test_a_key_of_the_touched_table_is_affected_without_reading_a_table() -> Non
     assert all("touched_" in part and "customers" in part for part in of_customers)
 
 
+def test_inputs_without_a_change_are_not_read_for_affected_keys() -> None:
+    plan = plan_of(
+        "WITH t AS (SELECT oid, max(qty) AS m FROM items GROUP BY oid UNION ALL SELECT id, 0 FROM "
+        "customers) SELECT o.id, c.region, t.m FROM orders o JOIN customers c ON c.id = o.cust "
+        "JOIN t ON t.oid = o.id"
+    )
+    states = ("old", "new", "touched_old", "touched_new")
+    changed = {name: f"changed_{name.partition('.')[2]}" for name in INPUTS}
+    relations = [{name: f"{state}_{name.partition('.')[2]}" for name in INPUTS} for state in states]
+
+    assert isinstance(plan, IncrementalPlan)
+    text = affected_keys_sql(
+        plan, *relations, changed=changed, unchanged=["shop.customers", "shop.items"]
+    )
+
+    assert "changed_orders" in text
+    assert "customers" not in text
+    assert "items" not in text
+
+
 def test_lateral_view_is_kept_in_the_text_for_spark_only() -> None:
     sql = "SELECT id + 1 AS next, word FROM orders LATERAL VIEW explode(split(st, ' ')) t AS word"
     plan = plan_of(sql)

@@ -13,7 +13,7 @@ drops a condition, which finds more keys, or makes the plan a `FullPlan`, with t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -47,6 +47,7 @@ from polynya.derived.tables import ParsedQuery
 from polynya.derived.terms import Step, Term, terms
 from polynya.derived.totals import TotalRows, narrowed, rows_of, totals_of
 from polynya.derived.trees import unwrapped
+from polynya.derived.untouched import without_empty
 from polynya.model.errors import ConfigError
 from polynya.query.translate import NotEmbeddedError
 from polynya.transform.expressions import canonical_sql
@@ -679,6 +680,7 @@ def affected_keys_sql(
     touched_new: Mapping[str, str],
     *,
     changed: Mapping[str, str],
+    unchanged: Collection[str] = (),
     dialect: str = "spark",
 ) -> str:
     """SQL of the affected keys: the columns `plan.columns`, each row once.
@@ -690,6 +692,7 @@ def affected_keys_sql(
         touched_old: those with the rows of `old` that were changed or deleted; more is allowed.
         touched_new: those with the rows of `new` that were changed or inserted; more is allowed.
         changed: those with the keys of the rows of both, under the names of their columns.
+        unchanged: inputs of which no row changed; the text does without what they would touch.
         dialect: `spark` or `duckdb`.
 
     Relations are written as they stand in SQL: `name` or `schema.name`, quoted where they need it.
@@ -702,7 +705,9 @@ def affected_keys_sql(
         f"{_TOUCHED}new": touched_new,
         _CHANGED: changed,
     }
-    query = plan.keys.copy()
+    still = [table for table, name in plan.statement.tables.items() if name in unchanged]
+    states = (f"{_TOUCHED}old", f"{_TOUCHED}new", _CHANGED)
+    query = without_empty(plan.keys, {f"{one}:{table}" for one in states for table in still})
     for table in list(query.find_all(exp.Table)):
         state, found, name = table.name.partition(":")
         if found:

@@ -294,6 +294,7 @@ def _keys_of(
         {name: before for name, (before, _) in touched.items()},
         {name: now for name, (_, now) in touched.items()},
         changed={name: views.of_keys(keys).relation for name, keys in names.items()},
+        unchanged=[name for name, keys in names.items() if not keys.num_rows],
     )
     found = collected_rows(views.spark.sql(f"SELECT * FROM ({text}) LIMIT {MOST_KEYS + 1}"))
     if found.num_rows > MOST_KEYS:
