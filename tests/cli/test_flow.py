@@ -136,9 +136,10 @@ def give_columns_to_users(folder: Path) -> None:
         }
     )
     location = str(folder / "warehouse" / "shop_internal" / "users_internal")
-    catalog.create_table(
-        ("shop_internal", "users_internal"), rows.schema, location=location
-    ).append(rows)
+    made = catalog.create_table(("shop_internal", "users_internal"), rows.schema, location=location)
+    with made.update_spec() as spec:
+        spec.add_identity(h.PARTITION)
+    made.append(rows)
 
 
 def test_columns_are_those_of_the_catalog(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

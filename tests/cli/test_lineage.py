@@ -51,6 +51,8 @@ def make_table(folder: Path, name: str, columns: dict[str, pa.DataType], copy: C
     made = catalog.create_table(
         (schema, table), rows.schema, location=str(folder / "warehouse" / schema / table)
     )
+    with made.update_spec() as spec:
+        spec.add_identity(h.PARTITION)
     made.append(rows)
     snapshot = made.current_snapshot()
     assert snapshot is not None

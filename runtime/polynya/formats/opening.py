@@ -148,7 +148,8 @@ def spooled(pieces: Iterable[bytes]) -> Iterator[BinaryIO]:
 
 
 IDENTIFIER: Final = b"\xff\x06\x00\x00sNaPpY"
-_GROUP_BYTES = 1024 * 1024
+#: Chunks of the framing format that are decompressed together: 4 MiB of content at most.
+_GROUP_CHUNKS: Final = 64
 #: Hadoop's default is 256 KiB; more than this is not a length but other bytes.
 _MAX_BLOCK_BYTES = 64 * 1024 * 1024
 
@@ -160,14 +161,15 @@ def framed(source: BinaryIO) -> Iterator[bytes]:
         EOFError: truncated.
         cramjam.DecompressionError: damaged.
     """
-    # A chunk holds 64 KiB at most, so a group of them stays small whatever it expands to.
-    group = bytearray(IDENTIFIER)
+    # A chunk has 64 KiB of content at most, so a group of them stays small.
+    group, chunks = bytearray(IDENTIFIER), 0
     while head := source.read(4):
         body = _exactly(source, int.from_bytes(head[1:], "little"))
         group += head + body
-        if len(group) >= _GROUP_BYTES:
+        chunks += 1
+        if chunks == _GROUP_CHUNKS:
             yield bytes(cramjam.snappy.decompress(group))
-            group = bytearray(IDENTIFIER)
+            group, chunks = bytearray(IDENTIFIER), 0
     yield bytes(cramjam.snappy.decompress(group))
 
 

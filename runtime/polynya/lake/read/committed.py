@@ -126,11 +126,14 @@ class CommittedTable:
         return sum(_content(one) == _DATA_MANIFEST for one in self._manifests)
 
     def data_files(self, partitions: Collection[Partition] = tuple(Partition)) -> list[LiveFile]:
-        """The data files of some partitions."""
+        """The data files of some partitions.
+
+        Raises OperationError for one that an engine has written without a partition.
+        """
         return [
             LiveFile(
                 path=str(file["file_path"]),
-                partition=file["partition"][PARTITION],
+                partition=self._partition(file),
                 rows=file["record_count"],
                 size_bytes=file["file_size_in_bytes"],
                 spec=spec,
@@ -138,6 +141,11 @@ class CommittedTable:
             )
             for spec, file in self._live(partitions, deletes=False)
         ]
+
+    def _partition(self, file: Mapping[str, Any]) -> str:
+        if not file["partition"]:
+            raise self._uncounted("data files without a partition")
+        return str(file["partition"][PARTITION])
 
     def rows(self, partition: Partition) -> int:
         """Rows of a partition, without those that are deleted."""
@@ -165,7 +173,7 @@ class CommittedTable:
         deletes: list[DeleteFile] = []
         for _, file in self._live({partition}, deletes=True):
             if _content(file) != _POSITION_DELETES:
-                raise self._uncounted()
+                raise self._uncounted("equality deletes")
             deletes.append(_delete_file(file))
         if not deletes:
             return [pa.array([], pa.int64()) for _ in files]
@@ -174,17 +182,16 @@ class CommittedTable:
 
         deleted = deleted_places(self._files, [file.path for file in files], deletes)
         if deleted is None:
-            raise self._uncounted()
+            raise self._uncounted("position deletes that are not Parquet")
         return [pc.unique(positions(deleted.places, number)) for number in range(len(files))]
 
-    def _uncounted(self) -> OperationError:
+    def _uncounted(self, what: str) -> OperationError:
         table = ".".join(str(self.metadata["location"]).rstrip("/").split("/")[-2:])
         return FOREIGN_DELETES(
-            f"{table} has equality deletes, or position deletes that are not Parquet, so its rows "
-            "are counted by engines only",
+            f"{table} has {what}, so its rows are counted by engines only",
             where=self.metadata_location,
             state="the table was only read",
-            fix="compact the table with the engine that made these deletes",
+            fix="rewrite the table's files with the engine that made these",
         )
 
     def _live(
