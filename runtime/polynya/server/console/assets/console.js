@@ -149,15 +149,19 @@
     }
   };
   const draw = (root) => { for (const element of all("[data-chart]", root)) chart(element); };
-  const wake = (root) => {
-    once("[data-follow]", follow, root);
-    once("[data-chart]", chart, root);
-    once("[data-graph]", graph, root);
-    // What scrolls can be reached by keyboard, and what does not is no stop on the way.
+  // What scrolls can be reached by keyboard, and what does not is no stop on the way.
+  const reach = (root) => {
     for (const one of all(".scroll, pre", root)) {
       if (one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight) one.tabIndex = 0;
       else one.removeAttribute("tabindex");
     }
   };
+  const wake = (root) => {
+    once("[data-follow]", follow, root);
+    once("[data-chart]", chart, root);
+    once("[data-graph]", graph, root);
+    reach(root);
+  };
   document.addEventListener("DOMContentLoaded", () => wake(document));
+  addEventListener("resize", () => reach(document));
 })();
