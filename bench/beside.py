@@ -354,7 +354,7 @@ def _compare(phases: Sequence[list[Phase]], nearest: int) -> None:
         f"memory of the server, each minute: {', '.join(f'{one.memory[0]:.0f}' for one in every)}"
     )
     beside, alone = [], []
-    for before, during, after in zip(idle, busy, idle[1:], strict=True):
+    for before, during, after in zip(idle[:-1], busy, idle[1:], strict=True):
         beside += [*during[:nearest], *during[-nearest:]]
         alone += [*before[-nearest:], *after[:nearest]]
     of_alone = _together("alone", alone).figures()
