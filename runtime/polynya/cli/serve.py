@@ -183,7 +183,7 @@ def serve_api(
 
     It answers probes at once, and requests as soon as all routes are loaded.
     """
-    # A tenth of the time until a page is answered: what loads until then is no garbage.
+    # Collecting garbage took a tenth of the time until the first page; what loads until then stays.
     gc.disable()
     # Start-up time: uvicorn and FastAPI.
     import uvicorn

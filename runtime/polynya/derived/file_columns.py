@@ -1,8 +1,8 @@
 """The columns that the files of a project tell: of inputs, and of what queries make of them.
 
-Landed data may bring columns that no file names, so the columns of most tables stay open, and a
-name that may be one of them is no error. The columns of a result follow from its query. Nothing is
-read here but files that are loaded.
+Landed data may bring columns that no file names, so the columns of most tables stay open: any
+name may be one of them. The columns of a result follow from its query. Nothing is read here but
+files that are loaded.
 """
 
 from __future__ import annotations

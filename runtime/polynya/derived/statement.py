@@ -142,8 +142,8 @@ def parse(text: str, inputs: Mapping[str, DerivedInput], path: str) -> DerivedSt
 def result_columns(text: str, inputs: Mapping[str, DerivedInput], path: str) -> RelationColumns:
     """The columns of the result of any query, as far as names tell; arguments as for `parse`.
 
-    What an analysis refuses is no error here: the columns are open then, and so are those of a
-    table that `inputs` lacks.
+    Where an analysis refuses the statement its columns stay open, as do those of a table that
+    `inputs` lacks.
 
     Raises:
         ConfigError: POLYNYA-TRF-006 or 007, with file, line and column, for a column that no table
