@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polynya.lake.copy.compared_rows import _differing
+from polynya.lake.copy.stored_values import any_unequal
 from polynya.lake.fold.shape import Shape
 from polynya.model import headers as h
 from polynya.model.types import BIGINT, DOUBLE, STRING
@@ -42,7 +43,7 @@ def same(one: Any, other: Any) -> bool:
 def test_only_rows_that_differ_make_events(
     rows: dict[tuple[int, str], Any], stored: dict[tuple[int, str], Any]
 ) -> None:
-    changed, gone = _differing(table(rows), table(stored), SHAPE)
+    changed, gone = _differing(table(rows), table(stored), SHAPE, any_unequal)
 
     found = {
         (row["a"], row["b"]): row[h.OPERATION] for row in [*changed.to_pylist(), *gone.to_pylist()]

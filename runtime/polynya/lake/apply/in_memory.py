@@ -24,7 +24,6 @@ from polynya.lake.apply.probe import (
     NeededRows,
     NeededVersions,
     Probe,
-    WithCurrentValues,
 )
 from polynya.lake.apply.records import (
     FILE,
@@ -219,16 +218,24 @@ def _folded(
 
 
 def _find(
-    run: ApplyRun, records: TouchedRecords, wanted: NeededVersions, indexes: KeyIndexes | None
+    run: ApplyRun,
+    records: TouchedRecords,
+    wanted: NeededVersions,
+    indexes: KeyIndexes | None,
+    *,
+    later: Sequence[str] = (),
 ) -> FoundVersions | str:
-    """The live ones of the stored versions of records that are `wanted`, or why not."""
+    """The live ones of the stored versions of records that are `wanted`, or why not.
+
+    Columns that are read `later` are in the files as the table has them.
+    """
     shape, table = run.shape, run.target.table
     store = table.reach().reads
     assert not isinstance(store, str), "`needs_query` has said so"
     kept = _kept(run)
     pending = table.files(Partition.CHANGES, run.snapshot)
     columns = {column["name"]: column for column in table.columns()}
-    names = dict.fromkeys((*_stored_columns(shape), *wanted.values))
+    names = dict.fromkeys((*_stored_columns(shape), *later))
     stored = _opened(store, kept, [columns[name] for name in names])
     deletes = table.position_deletes(run.snapshot)
     if stored is None or deletes is None:
@@ -241,8 +248,9 @@ def _find(
         return "events were deleted, or deletes are in another place"
     keys = [columns[key] for key in shape.keys]
     matches = Probe(store, stored, columns, keys, indexes, keep).find(records, wanted)
-    alive = matches.filter(pc.invert(pc.is_in(matches.column(PLACE), value_set=deleted.places)))
-    return FoundVersions(run.snapshot, alive, paths, deleted)
+    dead = deleted.hold(matches.column(PLACE).combine_chunks())
+    alive = matches.filter(pc.invert(dead))
+    return FoundVersions(run.snapshot, alive, paths, deleted, keep)
 
 
 def find_versions(
@@ -273,10 +281,10 @@ def find_versions(
         reason = f"{len(keys[0]):,} rows are too many"
     if reason is not None or isinstance(store, str):
         return str(reason)
-    wanted: NeededVersions = NeededRows(_stored_columns(shape))
-    if not shape.history:
-        wanted = WithCurrentValues(NeededOrder(place, now), shape.data)
-    return _find(run, TouchedRecords(keys), wanted, indexes)
+    wanted: NeededVersions = NeededOrder(place, now)
+    if shape.history:
+        wanted = NeededRows(_stored_columns(shape))
+    return _find(run, TouchedRecords(keys), wanted, indexes, later=shape.data)
 
 
 def _known(found: FoundVersions, records: TouchedRecords, shape: Shape) -> pa.Table:

@@ -213,11 +213,6 @@ class NeededVersions(ABC):
     def always(self, file: DataFile) -> list[str]:
         """Columns of these that every version in a file may be asked for: an index keeps them."""
 
-    @property
-    def values(self) -> Sequence[str]:
-        """Data columns of these that a fold without history does not need."""
-        return ()
-
     @abstractmethod
     def chosen(self, file: DataFile, rows: pa.Table) -> pa.Table:
         """Those of the versions of touched records that matter."""
@@ -256,34 +251,6 @@ class NeededOrder(NeededVersions):
     @override
     def chosen(self, _file: DataFile, rows: pa.Table) -> pa.Table:
         return rows
-
-
-@dataclass(frozen=True, slots=True)
-class WithCurrentValues(NeededVersions):
-    """The same as `needed`, and the columns `names` of the rows of Current."""
-
-    needed: NeededVersions
-    names: Sequence[str]
-
-    @property
-    @override
-    def values(self) -> Sequence[str]:
-        return self.names
-
-    @override
-    def of(self, file: DataFile, stored: TableFile, group: int, columns: Columns) -> list[str]:
-        needed = self.needed.of(file, stored, group, columns)
-        if file.partition == Partition.CURRENT:
-            needed += [name for name in self.names if name not in needed]
-        return needed
-
-    @override
-    def always(self, file: DataFile) -> list[str]:
-        return self.needed.always(file)
-
-    @override
-    def chosen(self, file: DataFile, rows: pa.Table) -> pa.Table:
-        return self.needed.chosen(file, rows)
 
 
 def _is_plain(file: DataFile, operations: tuple[Any, Any] | None) -> bool:

@@ -68,14 +68,16 @@ class CopyParts:
 class FoundVersions:
     """Live stored versions of some records in one snapshot, with the columns of `records.FOUND`.
 
-    Those of Current have their data too. `paths` are the data files by the numbers in `rows`, and
-    `deleted` are rows of theirs that are deleted.
+    They have their key too, and with history all their data. `paths` are the data files by the
+    numbers in `rows`, and `deleted` are rows of theirs that are deleted. `is_small`: what is read
+    of the table stays in memory.
     """
 
     snapshot: int
     rows: pa.Table
     paths: tuple[str, ...]
     deleted: Deleted
+    is_small: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from polynya.lake.apply.in_memory import LOCAL_EVENTS
 from polynya.lake.apply.in_memory_fold import sequences
 from polynya.lake.apply.records import DELETES, TouchedRecords, is_exact
-from polynya.lake.copy.compared_rows import events_of, spark_hashes, unequal
+from polynya.lake.copy.compared_rows import events_of, spark_hashes
 from polynya.lake.copy.rows import can_hash, key_hashes
+from polynya.lake.copy.stored_values import unequal
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places

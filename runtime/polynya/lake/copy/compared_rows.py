@@ -8,27 +8,34 @@ equals -0.0. Tables with nested values are left to Spark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from polynya.lake.apply.apply import Applier
 from polynya.lake.apply.in_memory import LOCAL_EVENTS
-from polynya.lake.apply.records import DELETES, IN_CURRENT, TouchedRecords, is_exact
+from polynya.lake.apply.records import DELETES, IN_CURRENT, PLACE, TouchedRecords, is_exact
 from polynya.lake.apply.run import ApplyRun, FoundVersions
 from polynya.lake.copy.affected import AffectedKeys
+from polynya.lake.copy.stored_values import StoredValues, any_unequal
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import key_hash
 from polynya.lake.iceberg.arrow_columns import arrow_type
+from polynya.lake.iceberg.reading import stored_file
 from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
 from polynya.lake.spark.arrow import collected_rows, spark_schema
 from polynya.lake.table.state import Reloading
 from polynya.model import headers as h
 from polynya.model.types import DOUBLE, FLOAT, DataType
 from polynya.observe.trace import span
+
+#: Whether each of some rows has other values than the stored row beside it (PLACE, and columns that
+#: are known). Raises OSError and pa.ArrowInvalid for a file that cannot be read.
+Compare: TypeAlias = Callable[[pa.Table, pa.Table], pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +168,13 @@ class FewRows:
             rows = _in_types(self.rows, types)
         except pa.ArrowException as error:
             return f"a value does not fit the table: {error}"
-        if not found.rows.num_rows:
-            stored = pa.table({name: pa.array([], kind) for name, kind in types.items()})
-        else:
-            deleted = pc.is_in(found.rows.column(h.OPERATION), value_set=DELETES)
-            live = pc.and_not(found.rows.column(IN_CURRENT), deleted)
-            stored = found.rows.filter(live).select(list(shape.data))
-        changed, gone = _differing(rows, stored, shape)
+        try:
+            changed, gone = _differing(
+                rows, _live(found, types, shape), shape, _compare(run, found)
+            )
+        except (OSError, pa.ArrowInvalid) as error:
+            run.target.table.forget_deletes()
+            return f"a file was not read: {error}"
         hashes = spark_hashes(run.target.spark, shape, gone.select(list(shape.keys)))
         gone = gone.append_column(h.KEY_HASH, hashes)
         events = pa.concat_tables(
@@ -187,33 +194,50 @@ def _in_types(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
     return pa.table({**arrays, h.KEY_HASH: rows.column(h.KEY_HASH)})
 
 
-def _differing(rows: pa.Table, stored: pa.Table, shape: Shape) -> tuple[pa.Table, pa.Table]:
-    """Rows that are new or not as they are stored, and stored rows that are not among them.
+def _live(found: FoundVersions, types: Mapping[str, pa.DataType], shape: Shape) -> pa.Table:
+    """The rows that Current shows of the versions that were found: PLACE, and what they know."""
+    if not found.rows.num_rows:
+        data = {name: pa.array([], kind) for name, kind in types.items()}
+        return pa.table({PLACE: pa.array([], pa.int64()), **data})
+    deleted = pc.is_in(found.rows.column(h.OPERATION), value_set=DELETES)
+    live = pc.and_not(found.rows.column(IN_CURRENT), deleted)
+    known = [name for name in shape.data if name in found.rows.column_names]
+    return found.rows.filter(live).select([PLACE, *known])
+
+
+def _compare(run: ApplyRun, found: FoundVersions) -> Compare:
+    """Compares values with those that are known of stored rows, or reads these."""
+    store = run.target.table.reach().reads
+
+    def compared(rows: pa.Table, stored: pa.Table) -> pa.Array:
+        if isinstance(store, str) or set(rows.column_names) <= set(stored.column_names):
+            return any_unequal(rows, stored)
+        files = [stored_file(store, path) for path in found.paths]
+        columns = {column["name"]: column for column in run.target.table.columns()}
+        values = StoredValues(store, files, columns, found.is_small)
+        return values.differ(rows, stored.column(PLACE).combine_chunks())
+
+    return compared
+
+
+def _differing(
+    rows: pa.Table, stored: pa.Table, shape: Shape, compare: Compare
+) -> tuple[pa.Table, pa.Table]:
+    """Rows that are new or not as they are stored, and the keys of stored rows not among them.
 
     The first ones with their operation, `i` or `u`, the others with `d`.
     """
     records = TouchedRecords([rows.column(key).combine_chunks() for key in shape.keys])
     of_stored = records.of([stored.column(key).combine_chunks() for key in shape.keys])
     at = pc.index_in(records.numbers, value_set=of_stored)
-    new = at.is_null()
-    before = stored.take(at)
-    differs = new
-    for name in shape.values:
-        differs = pc.or_(differs, unequal(rows.column(name), before.column(name)))
-    operations = pc.if_else(new, "i", "u")
+    known = at.is_valid()
+    same_keys = rows.select(list(shape.values)).filter(known)
+    unlike = compare(same_keys.combine_chunks(), stored.take(at.drop_null()))
+    differs = pc.replace_with_mask(pc.invert(known), known, unlike)
+    operations = pc.if_else(known, "u", "i")
     changed = rows.append_column(h.OPERATION, operations).filter(differs)
-    gone = stored.filter(of_stored.is_null())
+    gone = stored.select(list(shape.keys)).filter(of_stored.is_null())
     return changed, gone.append_column(h.OPERATION, pa.repeat("d", gone.num_rows))
-
-
-def unequal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
-    """Whether values are not the same: never NULL."""
-    one, other = one.combine_chunks(), other.combine_chunks()
-    same = pc.equal(one, other)
-    if pa.types.is_floating(one.type):
-        same = pc.or_(same, pc.and_(pc.is_nan(one), pc.is_nan(other)))
-    both = pc.and_(one.is_null(), other.is_null())
-    return pc.invert(pc.or_(pc.fill_null(same, False), both))  # noqa: FBT003 - of Arrow
 
 
 def spark_hashes(spark: SparkSession, shape: Shape, keys: pa.Table) -> pa.Array:
@@ -236,6 +260,8 @@ def events_of(
         name: rows.column(name)
         if name in kept
         else pc.if_else(deletes, pa.scalar(None, types[name]), rows.column(name))
+        if name in rows.column_names
+        else pa.nulls(count, types[name])
         for name in shape.data
     }
     return pa.table(

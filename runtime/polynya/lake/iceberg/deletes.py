@@ -44,6 +44,14 @@ class Deleted:
     places: pa.Array
     named: tuple[tuple[DeleteFile, frozenset[str]], ...] = ()
 
+    def hold(self, places: pa.Array) -> pa.Array:
+        """Whether each of some places is deleted.
+
+        A table may have many more deletes than these, so the set that is built is of these.
+        """
+        dead = self.places.filter(pc.is_in(self.places, value_set=places))
+        return pc.is_in(places, value_set=dead)
+
     def places_of(self, rows: pa.Table) -> pa.Array:
         """Places of rows given by `file_path` and `pos`; NULL for a data file of no number."""
         numbers = pc.index_in(rows.column("file_path"), value_set=pa.array(self.paths, pa.string()))

@@ -246,6 +246,13 @@ class TableFile:
             else int(statistics.null_count)
         )
 
+    def size_bytes(self, group: int, column: Mapping[str, Any]) -> int:
+        """Bytes that a column of a row group takes in the file; of one that it lacks, none."""
+        field = self._fields.get(column["id"])
+        leaf = None if field is None else self._leaves.get(field.name)
+        chunk = None if leaf is None else self.footer.row_group(group).column(leaf)
+        return 0 if chunk is None else int(chunk.total_compressed_size)
+
     def _statistics(self, group: int, column: Mapping[str, Any]) -> Any:
         field = self._fields.get(column["id"])
         leaf = None if field is None else self._leaves.get(field.name)

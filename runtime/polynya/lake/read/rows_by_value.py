@@ -230,8 +230,7 @@ class _Search:
         at = pc.indices_nonzero(numbers.is_valid())
         if len(at):
             places = pc.add(at.cast(pa.int64()), stored.starts[group] + number * FILE_STEP)
-            gone = pc.is_in(places, value_set=self.view.deleted.places)
-            at = at.filter(pc.invert(gone))
+            at = at.filter(pc.invert(self.view.deleted.hold(places)))
         if not len(at):
             return None
         shape = self.view.shape
