@@ -19,7 +19,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.optimizer.scope import traverse_scope
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from polynya.lake.read.functions import READING_FUNCTIONS, REFUSED_FUNCTIONS
 from polynya.model.error_catalogue.derived import QUERY_REFUSED
