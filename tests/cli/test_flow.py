@@ -154,7 +154,10 @@ def test_plan_says_by_which_columns_steps_are_restricted(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["plan", "-p", str(folder)])
-    assert "sales.people: how a step is restricted is known when" in capsys.readouterr().out
+    assert (
+        "sales.people: how a step is restricted is known when its inputs have columns; its first "
+        "step computes the whole query\n"
+    ) in capsys.readouterr().out
 
     give_columns_to_users(folder)
     assert main(["plan", "-p", str(folder)]) == 3
@@ -162,8 +165,8 @@ def test_plan_says_by_which_columns_steps_are_restricted(
     said = capsys.readouterr()
     assert "types are not compared, since Java was not found: sales.people, sales" in said.err
     shown = said.out
-    assert "sales.people: a step computes the rows that changes concern, by userId\n" in shown
-    assert "sales.cities: a step computes the rows that changes concern, by city\n" in shown
+    assert "sales.people: a step computes the rows that changes concern, by userId; its" in shown
+    assert "sales.cities: a step computes the rows that changes concern, by city; its" in shown
 
 
 @pytest.mark.parametrize(
@@ -200,6 +203,8 @@ def test_plan_finds_wrong_names_with_the_columns_of_the_catalog(
     # The other query is planned as if this one were not there.
     (step,) = (line for line in lines if line["type"] == "plan.step")
     assert step["restricted_by"]
+    assert step["next_whole"] == "it has no rows yet"
+    assert step["means"].endswith("; its first step computes the whole query")
 
 
 def test_a_plan_knows_what_the_same_edit_brings(
@@ -234,7 +239,7 @@ def test_plan_knows_the_columns_of_all_versions(
     main(["plan", "-p", str(folder)])
 
     shown = capsys.readouterr().out
-    assert "sales.cities: a step computes the rows that changes concern, by city\n" in shown
+    assert "sales.cities: a step computes the rows that changes concern, by city; its" in shown
 
 
 def test_plan_refuses_a_strict_query_that_needs_all_rows(

@@ -149,6 +149,8 @@ def test_a_plan_tells_what_an_edited_query_does_to_its_table(tmp_path: Path, spa
 def _unchanged() -> str:
     return (
         "nothing changes\n"
-        "sales.spending: a step computes the rows that changes concern, by user_id\n"
-        "reports.totals: a step computes the rows that changes concern, by total\n"
+        "sales.spending: a step computes the rows that changes concern, by user_id; no row of its "
+        "inputs has changed since its last step\n"
+        "reports.totals: a step computes the rows that changes concern, by total; no row of its "
+        "inputs has changed since its last step\n"
     )

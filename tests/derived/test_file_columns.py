@@ -239,3 +239,32 @@ def test_each_name_counts_at_any_depth(query: tuple[str, list[str]], random: obj
     with pytest.raises(ConfigError) as refused:
         result_columns(typo, INPUTS, "q")
     assert refused.value.where == StatementText(typo, "q").at(at)
+
+
+def test_two_columns_of_one_name_are_an_error_at_their_query(tmp_path: Path) -> None:
+    (error,) = _errors(tmp_path, "sql: SELECT sku AS id, cents, CENTS FROM lists.prices")
+
+    assert (error.code, error.where) == ("POLYNYA-TRF-074", "tasks/sales.yml:10:5")
+    assert "more than one column called `cents`" in error.message
+
+
+def test_a_query_reads_no_table_of_its_own_transform(tmp_path: Path) -> None:
+    (error,) = _errors(tmp_path, "sql: SELECT user_id AS id FROM spending")
+
+    assert error.code == "POLYNYA-TRF-076"
+    assert "`spending`, which the same transform makes" in error.message
+    assert "a transform of its own" in (error.fix or "")
+
+
+def test_a_file_of_a_query_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "sql" / "orders.sql").write_text("SELECT id FROM orders")
+    text = SALES.replace("QUERY", "sql: sql/ordres.sql").replace("KEY", "id")
+
+    (error,) = load_project(
+        write_project(tmp_path, shop=SHOP, lists=PRICES, sales=text), tolerant=True
+    ).errors
+
+    assert (error.code, error.where) == ("POLYNYA-TRF-072", "tasks/sales.yml:10:5")
+    assert "there is no file `sql/ordres.sql`" in error.message
+    assert "did you mean `sql/orders.sql`?" in (error.fix or "")

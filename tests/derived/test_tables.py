@@ -76,8 +76,22 @@ def test_names_of_tables_are_replaced_and_nothing_else(text: str, over: str) -> 
         ("DROP TABLE users", "it is not one `SELECT`"),
         ("INSERT INTO a SELECT * FROM b", "it is not one `SELECT`"),
         ("", "it is not one `SELECT`"),
-        ("SELECT id\nFROM (users", "line 2, column 11 of the query"),
-        ("SELECT '", "Error tokenizing"),
+        (
+            "SELECT id\nFROM (users",
+            "`)` was expected after `users` at line 2, column 7 of the query",
+        ),
+        ("SELECT '", "a quote or a comment is not closed"),
+        ("SELECT (id FROM users", "`)` was expected before `FROM` at line 1, column 12"),
+        ("SELECT id FROM users WHERE", "something is missing at `WHERE` at line 1, column 22"),
+        ("SELECT id FROM (DROP TABLE x)", "Expected table name but got `DROP` at line 1"),
+        ("SELECT id u x FROM users", "`x` was not expected at line 1, column 13"),
+        ("SELECT id, FROM users", "a comma stands before `FROM` at line 1, column 10"),
+        ("SELECT max(id, ) FROM users", "a comma stands before `)`"),
+        ("SELECT reflect('a', 'b') FROM users", "`reflect` at line 1, column 8 of the query, and"),
+        (
+            "SELECT my_own(id) FROM users",
+            "`my_own` at line 1, column 8 of the query, which is none",
+        ),
         ("SELECT * FROM users TABLESAMPLE (5 ROWS)", "`users` in part, or as of another time"),
         ("SELECT * FROM users VERSION AS OF 3", "`users` in part, or as of another time"),
         ("SELECT * FROM range(10)", "which is not the name of a table"),
@@ -91,6 +105,29 @@ def test_other_texts_are_refused(text: str, reason: str) -> None:
 
     assert refused.value.code == "POLYNYA-TRF-073"
     assert reason in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("SELEC id FROM users", "did you mean `SELECT` instead of `SELEC`?"),
+        ("SELECT id FORM users", "did you mean `FROM` instead of `FORM`?"),
+        ("SELECT id FROM orders WHERE", "look for a bracket or a quote that is not closed"),
+        ("SELECT uper(id) FROM users", "did you mean `upper`?"),
+        ("SELECT java_method('a', 'b') FROM users", "call functions of Spark that only compute"),
+    ],
+)
+def test_what_was_mistyped_is_told(text: str, fix: str) -> None:
+    with pytest.raises(OperationError) as refused:
+        parsed_query(text, "sales.x")
+
+    assert (refused.value.fix or "").startswith(fix)
+
+
+def test_functions_of_spark_that_the_parser_does_not_know_are_left_alone() -> None:
+    text = "SELECT theta_union(a, b), polynya.system.bucket(4, id), stack(2, 1, 2), `max(1)` FROM x"
+
+    assert parsed_query(text, "t").names == ("x",)
 
 
 def test_a_path_in_place_of_a_table_is_a_name_that_no_task_has() -> None:

@@ -9,7 +9,8 @@ from threading import Thread
 
 import pytest
 
-from polynya.lake.read.plans import READING_FUNCTIONS, REFUSED_FUNCTIONS, why_refused
+from polynya.lake.read.functions import READING_FUNCTIONS, REFUSED_FUNCTIONS
+from polynya.lake.read.plans import why_refused
 from polynya.lake.read.query import Statement, refuse_writing, run_query
 from polynya.lake.spark.api import SparkSession
 from polynya.model.errors import OperationError

@@ -187,7 +187,7 @@ def test_the_lines_of_a_plan_become_effects() -> None:
         [
             {"type": "version"},
             {"type": "plan.task", "task": "new", "means": "the next run discovers its tables"},
-            {"type": "plan.step", "dataset": "a.b", "task": "t", "whole": "a limit"},
+            {"type": "plan.step", "dataset": "a.b", "task": "t", "means": "it computes all"},
             {
                 "type": "plan.impact", "dataset": "a.b", "task": "t", "columns": ["x"],
                 "changed": {"dataset": "c.d", "column": "y", "what": "gone"}, "fails": "no y",
@@ -200,7 +200,7 @@ def test_the_lines_of_a_plan_become_effects() -> None:
     assert [(one.kind, one.name) for one in found.effects] == [
         ("task", "new"), ("step", "a.b"), ("impact", "a.b"), ("mirror", "m")
     ]  # fmt: skip
-    assert found.effects[1].text == "each step computes the whole query: a limit"
+    assert found.effects[1].text == "it computes all"
     assert found.effects[2].text.endswith("it reaches x; its query then fails: no y")
     assert [one["code"] for one in found.errors] == ["POLYNYA-TRF-001"]
 

@@ -130,7 +130,9 @@ def plan(*, context: Context) -> int:
 
     Each table of a transform follows with the columns by which a step restricts its query to what
     changed, or the reason why each step computes the whole query. A query that is `strict` and has
-    to be computed as a whole is an error. Exit code 1 with any error.
+    to be computed as a whole is an error. Exit code 1 with any error. The same line says why the
+    next step computes all, as the first one does, or how many rows of each input have changed since
+    the last step at most, pending changes included: by the snapshots, without reading a row.
 
     Instances of templates are named, each with its file and that of its template.
 
@@ -292,20 +294,31 @@ def _show_step(context: CommandContext, query: PlannedQuery) -> bool:
     # Start-up time: sqlglot.
     from polynya.derived.plans import FullPlan, TotalsPlan
 
-    plan, name = query.steps, query.called
+    plan, name, next_step = query.steps, query.called, query.next_step
     columns = [] if plan is None or isinstance(plan, FullPlan) else list(plan.columns)
     why = plan.reason if isinstance(plan, FullPlan) else None
-    text = f"{name}: a step computes the rows that changes concern, by {', '.join(columns)}"
+    means = f"a step computes the rows that changes concern, by {', '.join(columns)}"
     if isinstance(plan, TotalsPlan):
-        text = f"{name}: a step adds what changed to its totals, by {', '.join(columns)}"
+        means = f"a step adds what changed to its totals, by {', '.join(columns)}"
     if query.entry is None:
-        text = f"{name}: a view, whose query runs whenever it is read"
+        means = "a view, whose query runs whenever it is read"
     elif plan is None:
-        text = f"{name}: how a step is restricted is known when its inputs have columns"
+        means = "how a step is restricted is known when its inputs have columns"
     elif why is not None:
-        text = f"{name}: each step computes the whole query: {why}"
-    data = {"dataset": name, "task": query.task.name, "restricted_by": columns, "whole": why}
-    context.output.result("plan.step", data, visible(text))
+        means = f"each step computes the whole query: {why}"
+    # A step that computes all whatever changed needs no second reason.
+    if next_step is not None and (why is None or next_step.whole is None):
+        means += f"; {next_step.in_words()}"
+    data = {
+        "dataset": name,
+        "task": query.task.name,
+        "restricted_by": columns,
+        "whole": why,
+        "next_whole": None if next_step is None else next_step.whole,
+        "changed_rows_at_most": {} if next_step is None else dict(next_step.changed),
+        "means": means,
+    }
+    context.output.result("plan.step", data, visible(f"{name}: {means}"))
     if why is None or query.task.query_of(query.name).incremental != "strict":
         return False
     context.output.error(QUERY_NOT_INCREMENTAL(where=name, reason=why))

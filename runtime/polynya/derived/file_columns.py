@@ -187,7 +187,22 @@ def of_settings(dataset: ResolvedDataset) -> RelationColumns:
 def key_errors(
     task: DerivedTask, name: str, columns: RelationColumns, where: PlaceInTask
 ) -> Iterator[ConfigError]:
-    """The error of `keys` that a result lacks."""
+    """The error of columns of one name, or else of `keys` that a result lacks."""
+    folded = [column.lower() for column in columns.names if column]
+    twice = [column for column in columns.names if folded.count(column.lower()) > 1]
+    if twice:
+        query = task.query_of(name)
+        problem = f"the query has more than one column called {shown(twice[0])}"
+        error = RESULT_KEYS_WRONG(problem=problem)
+        place = where(task.name, query.path) if query.file is None else f"{query.file}:1:1"
+        yield ConfigError(
+            error.code,
+            error.message,
+            where=place,
+            why=error.why,
+            fix="give each an alias of its own",
+        )
+        return
     keys = next((one.keys for one in task.datasets if one.name == name), None) or ()
     for key in keys:
         if not columns.may_have(key, quoted=True):

@@ -74,7 +74,23 @@ def table_errors(project: LoadedProject, task: DerivedTask, name: str) -> Iterat
         try:
             dataset_named(table.name, declared, where=where, may_grow=finds_more)
         except OperationError as error:
-            yield _as_config(error)
+            yield _as_config(_is_own(table.name, where) if _names_own(task, table.name) else error)
+
+
+def _names_own(task: DerivedTask, name: str) -> bool:
+    """Whether a name is that of a table or a view of a transform itself."""
+    relations = [resolved(task, dataset).relations for dataset in task.datasets]
+    own = {name.lower() for one in relations for name in (one.current, one.view)}
+    own |= {task.view_of(view).lower() for view in task.query_views}
+    return name.lower() in own | {f"{task.prefix}{view}".lower() for view in task.query_views}
+
+
+def _is_own(name: str, where: str) -> OperationError:
+    return QUERY_INPUT_UNKNOWN(
+        f"the query reads {shown(name)}, which the same transform makes",
+        where=where,
+        fix="write its query as a `WITH`, or move one of both to a transform of its own",
+    )
 
 
 def _is_view(name: str, where: str) -> OperationError:

@@ -6,17 +6,44 @@ the query from a parse tree.
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.tokenizer_core import Token, TokenType
 
+from polynya.lake.read.functions import READING_FUNCTIONS, REFUSED_FUNCTIONS
 from polynya.model.error_catalogue.derived import QUERY_REFUSED
 from polynya.model.names import quote, shown
 
+# What is no query is an error here; the parser would also write to the log.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+#: What no comma stands before, and which Spark would read as the name of a column.
+_NEVER_AFTER_COMMA: Final = frozenset(
+    {
+        TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY,
+        TokenType.UNION, TokenType.R_PAREN,
+    }
+)  # fmt: skip
+#: Words that queries are made of, for those that are mistyped.
+_KEYWORDS: Final = (
+    "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "JOIN", "INNER", "OUTER",
+    "LEFT", "RIGHT", "CROSS", "UNION", "EXCEPT", "INTERSECT", "USING", "WITH", "WHEN", "THEN",
+    "ELSE", "BETWEEN", "PARTITION",
+)  # fmt: skip
+#: How the parser prints a token, and the class of a part that is missing.
+_PRINTED_TOKEN: Final = re.compile(r"<Token [^>]*?\btext: (\S+?),[^>]*>")
+_MISSING_PART: Final = re.compile(r"Required keyword: '\w+' missing for .*")
 #: Parts of a query that say which state or which share of a table is read.
 _OF_TABLES = ("sample", "version", "when", "changes", "partition", "only")
 
@@ -113,13 +140,17 @@ def parsed_query(text: str, where: str) -> ParsedQuery:
     or as of another time.
     """
     text = text.strip().removesuffix(";").rstrip()
+    dialect = Spark()
     try:
-        statements = sqlglot.parse(text, read="spark")
+        tokens = dialect.tokenize(text)
+        statements = dialect.parser().parse(tokens, text)
     except (SqlglotError, RecursionError) as error:
-        raise QUERY_REFUSED(where=where, reason=_reason(error), fix=_SPELLING) from error
+        raise QUERY_REFUSED(where=where, reason=_reason(error), fix=_fix(text, error)) from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise QUERY_REFUSED(where=where, reason="it is not one `SELECT`", fix=_ONE)
     query = statements[0]
+    _refuse_commas(tokens, where)
+    _refuse_calls(query, where)
     tables = sorted(
         (_reference(table, where) for table in _tables_of(query)), key=lambda table: table.start
     )
@@ -197,9 +228,81 @@ def _reason(error: SqlglotError | RecursionError) -> str:
         return "it is nested too deeply"
     if isinstance(error, ParseError) and error.errors:
         first = error.errors[0]
-        what = str(first.get("description")).removesuffix(".")
-        return f"{what} at line {first.get('line')}, column {first.get('col')} of the query"
+        found, what = _highlight(first), str(first.get("description")).removesuffix(".")
+        what = _PRINTED_TOKEN.sub(r"`\1`", what)
+        if what == "Invalid expression / Unexpected token":
+            what = f"{found} was not expected"
+        elif what == "Expecting )":
+            # At the end of the text the parser names its last word.
+            is_last = not str(first.get("end_context") or "").strip()
+            what = f"`)` was expected {'after' if is_last else 'before'} {found}"
+        elif _MISSING_PART.fullmatch(what):
+            what = f"something is missing at {found}"
+        # The parser names the place of the last character.
+        column = int(first.get("col") or 1) - len(str(first.get("highlight") or "x")) + 1
+        return f"{what} at line {first.get('line')}, column {max(1, column)} of the query"
+    if isinstance(error, TokenError):
+        return "a quote or a comment is not closed"
     return str(error).splitlines()[0]
+
+
+def _highlight(first: Mapping[str, Any]) -> str:
+    """The text that the parser has stopped at, for people."""
+    text = str(first.get("highlight") or "").strip()
+    return shown(text) if text else "the end"
+
+
+def _fix(text: str, error: SqlglotError | RecursionError) -> str:
+    """The keyword that is mistyped before the place where the parser has stopped, if one is."""
+    details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    before = str(details.get("start_context") or "").split()
+    words = [*text.split(maxsplit=1)[:1], *before[-1:], str(details.get("highlight") or "")]
+    for word in words:
+        # `orders` is a name.
+        if word.isalpha() and not word.upper().startswith(_KEYWORDS):
+            near = get_close_matches(word.upper()[:20], _KEYWORDS, n=1, cutoff=0.75)
+            if near:
+                return f"did you mean `{near[0]}` instead of {shown(word)}?"
+    return _SPELLING
+
+
+def _refuse_commas(tokens: Sequence[Token], where: str) -> None:
+    """Raise OperationError for a comma with nothing behind it."""
+    for token, behind in pairwise(tokens):
+        if token.token_type is TokenType.COMMA and behind.token_type in _NEVER_AFTER_COMMA:
+            place = f"line {token.line}, column {token.col} of the query"
+            raise QUERY_REFUSED(
+                where=where,
+                reason=f"a comma stands before {shown(behind.text)} at {place}",
+                fix="take the comma out, or write what comes after it",
+            )
+
+
+def _refuse_calls(query: exp.Query, where: str) -> None:
+    """Raise OperationError for a function that Spark does not have, or that does more than compute.
+
+    Those that the parser knows are left to the check of Spark's plan.
+    """
+    for call in query.find_all(exp.Anonymous):
+        name, reason = call.name.lower(), REFUSED_FUNCTIONS.get(call.name.lower())
+        if reason is None and name in READING_FUNCTIONS:
+            continue
+        if isinstance(call.parent, exp.Dot | exp.Table):
+            # One of a catalog, or in the place of a table.
+            continue
+        place = ""
+        if "line" in call.meta:
+            column = call.meta["col"] - len(call.name) + 1
+            place = f" at line {call.meta['line']}, column {column} of the query"
+        near = get_close_matches(name[:50], READING_FUNCTIONS, n=1, cutoff=0.75)
+        fix = f"did you mean `{near[0]}`?" if near else "call functions of Spark that only compute"
+        if reason is None:
+            reason = "which is none of Spark's functions"
+        else:
+            reason, fix = f"and {reason}", "call functions of Spark that only compute"
+        raise QUERY_REFUSED(
+            where=where, reason=f"it calls {shown(call.name)}{place}, {reason}", fix=fix
+        )
 
 
 def _tables_of(query: exp.Query) -> list[exp.Table]:

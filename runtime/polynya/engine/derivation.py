@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from polynya.derived.expectations import referenced
 from polynya.derived.flow import compile_flow, tables_read
@@ -32,9 +32,13 @@ from polynya.lake.table.shaping import shape_of
 from polynya.lake.table.state import CopyState, Derivation
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.derived import DerivedQuery
+from polynya.model.config.registered import RegisteredDataset
 from polynya.model.documents.yaml import NodePath, dotted
 from polynya.model.error_catalogue.derived import QUERY_INPUT_UNKNOWN
 from polynya.model.types import DataType, parse_type
+
+#: Why it is not known which rows of a registered table changed.
+WITHOUT_KEYS: Final = "it is registered without keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,11 @@ def shows_same_rows(metadata: Mapping[str, Any], before: int, now: int) -> bool:
     `metadata` is that of the table, as Iceberg's specification writes it in JSON.
     """
     return snapshots_between(metadata, before, now) == []
+
+
+def input_name(dataset: RegisteredDataset) -> str:
+    """The name of a registered table among the inputs of a step. No internal table has it."""
+    return f"registered:{dataset.relations.current}"
 
 
 def names_read(

@@ -236,13 +236,10 @@ def load_project(
 
     known_targets = names if project is not None else None
     connections = read_connections(directory, chosen_name, known_targets, reader)
-    written_tasks: list[tuple[Written, DocumentFile]] = []
     begin = len(errors)
     read_files, named = _task_files(directory, reader, connections, settled, errors)
-    for file in expanded(read_files, directory, errors):
-        task = _task(file, project, base or directory, errors)
-        if task:
-            written_tasks.append((task, file))
+    all_files = expanded(read_files, directory, errors)
+    written_tasks, broken = _written(all_files, project, base or directory, errors)
     errors[begin:] = sorted(errors[begin:], key=_file_of)
     named |= {name for task, _ in written_tasks if (name := _connection_of(task)) is not None}
     named |= {project.ask.connection} if project is not None and project.ask is not None else set()
@@ -258,7 +255,14 @@ def load_project(
     )
     foreign = other_projects.find(written_tasks, errors)
     works = _as_tasks(
-        written_tasks, project, databases, directory, errors, registered=known, foreign=foreign
+        written_tasks,
+        project,
+        databases,
+        directory,
+        errors,
+        registered=known,
+        foreign=foreign,
+        broken=broken,
     )
     loaded = without_own_tables(without_clashes([*works, *others], errors), errors)
     notifications = tuple(read_notifications(directory, reader))
@@ -449,6 +453,22 @@ def _task(
     return task if file.sound and not problems else None
 
 
+def _written(
+    files: Iterable[DocumentFile], project: Project | None, base: Path, errors: list[ConfigError]
+) -> tuple[list[tuple[Written, DocumentFile]], set[str]]:
+    """The tasks of some files, and the names that files with errors give theirs."""
+    tasks: list[tuple[Written, DocumentFile]] = []
+    broken: set[str] = set()
+    for file in files:
+        task = _task(file, project, base, errors)
+        name = file.value.get("name") if isinstance(file.value, dict) else None
+        if task:
+            tasks.append((task, file))
+        elif isinstance(name, str):
+            broken.add(name)
+    return tasks, broken
+
+
 def _as_tasks(
     written: Iterable[tuple[Written, DocumentFile]],
     project: Project | None,
@@ -458,8 +478,12 @@ def _as_tasks(
     *,
     registered: Mapping[str, RegisteredTask],
     foreign: Mapping[str, ForeignTask],
+    broken: Collection[str],
 ) -> list[tuple[Task, DocumentFile]]:
-    """The tasks: transforms as storage tasks, captures and mirrors with their connections."""
+    """The tasks: transforms as storage tasks, captures and mirrors with their connections.
+
+    `broken` are names of tasks whose files have errors, which others need not repeat.
+    """
     files = [(task, file) for task, file in written if not isinstance(task, RegisteredTask)]
     landings = {task.name: task for task, _ in files if isinstance(task, StreamingLanding)}
     tasks: list[tuple[Task, DocumentFile]] = []
@@ -505,7 +529,14 @@ def _as_tasks(
     tasks = [(task, file) for task, file in tasks if not late.get(task.name)]
     sources = {task.name: task for task, _ in tasks if isinstance(task, StorageTask)}
     tasks += _derived(
-        transforms, project, sources, directory, errors, registered=registered, foreign=foreign
+        transforms,
+        project,
+        sources,
+        directory,
+        errors,
+        registered=registered,
+        foreign=foreign,
+        broken={*broken, *(_with_tables(files) - sources.keys())},
     )
     for mirror, file in mirrors:
         made = connected_mirror(mirror, sources, connections, project.name if project else "")
@@ -514,6 +545,12 @@ def _as_tasks(
         else:
             errors.extend(located(made, file.document, file.shown_as))
     return tasks
+
+
+def _with_tables(files: Iterable[tuple[Written, DocumentFile]]) -> set[str]:
+    """Names of the tasks that have tables where they have no error."""
+    kinds = (StorageTask, StreamingTransform)
+    return {task.name for task, _ in files if isinstance(task, kinds)}
 
 
 def _derived(
@@ -525,11 +562,15 @@ def _derived(
     *,
     registered: Mapping[str, RegisteredTask],
     foreign: Mapping[str, ForeignTask],
+    broken: Collection[str],
 ) -> list[tuple[Task, DocumentFile]]:
-    """The transforms, each after those that it reads; `sources` gets those without an error."""
+    """The transforms, each after those that it reads; `sources` gets those without an error.
+
+    `broken` are names of tasks that have errors themselves.
+    """
     defaults = DatasetSettings() if project is None else project.defaults
     written = {name: task for name, (task, _) in transforms.items()}
-    order, wrong = in_order(written, {*sources, *registered, *foreign})
+    order, wrong = in_order(written, {*sources, *registered, *foreign, *broken})
     readable: dict[str, StorageTask] = {**foreign, **sources}
     tasks: list[tuple[Task, DocumentFile]] = []
     for name in order:

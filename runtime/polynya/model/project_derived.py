@@ -223,4 +223,8 @@ def read_query(name: str, directory: Path) -> str:
         problem = f"{shown(text)} is not a file of the folder `{SQL_FOLDER}`"
     if problem is not None:
         raise QUERY_FILE_REFUSED(problem, fix=f"move it to `{SQL_FOLDER}/`, such as `sql/{file}`")
+    if not (directory / text).is_file():
+        there = [f"{SQL_FOLDER}/{one.name}" for one in query_files(directory / SQL_FOLDER)]
+        fix = suggest(text, there) or f"write the query to {shown(text)}"
+        raise QUERY_FILE_REFUSED(f"there is no file {shown(text)}", fix=fix)
     return read_text(directory / text, text)

@@ -176,13 +176,8 @@ def _effects(kind: str, line: Mapping[str, Any]) -> Iterator[PlanEffect]:
         case "dataset":
             changes = tuple(line.get("changes", ()))
             text = "; ".join(str(one.get("what")) for one in changes)
-        case "task":
-            text = str(line.get("means"))
-        case "step":
-            columns = ", ".join(line.get("restricted_by", ()))
-            text = f"a step computes the rows that changes concern, by {columns}"
-            if line.get("whole"):
-                text = f"each step computes the whole query: {line['whole']}"
+        case "task" | "step":
+            text = str(line.get("means", ""))
         case "impact":
             changed = line.get("changed", {})
             reached = ", ".join(line.get("columns", ())) or "its rows"

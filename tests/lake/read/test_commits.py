@@ -7,7 +7,13 @@ from typing import Any
 
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
-from polynya.lake.read.commits import commits, in_words, steps_by_owner
+from polynya.lake.read.commits import (
+    commits,
+    in_words,
+    most_changed_rows,
+    snapshots_since,
+    steps_by_owner,
+)
 
 
 def table_of(*summaries: dict[str, str]) -> Any:
@@ -77,3 +83,40 @@ def test_values_of_others_are_no_figures() -> None:
     (found,) = commits(table_of({"polynya.step": "copy", "polynya.rows-in": "9" * 40}))
 
     assert found.rows == {}
+
+
+def metadata_of(*summaries: dict[str, str]) -> dict[str, Any]:
+    """The snapshots 1, 2, … as Iceberg writes them in JSON, each the parent of the next one."""
+    return {
+        "snapshots": [
+            {"snapshot-id": number, "parent-snapshot-id": number - 1, "summary": one}
+            for number, one in enumerate(summaries, 1)
+        ]
+    }
+
+
+def test_summaries_tell_how_many_rows_have_changed_at_most() -> None:
+    table = metadata_of(
+        {"added-records": "100"},
+        {"polynya.step": "copy", "added-records": "7"},
+        {"polynya.step": "apply", "added-records": "90", "deleted-records": "95"},
+        {"polynya.step": "copy+apply", "added-records": "3", "added-position-deletes": "2"},
+        {"operation": "replace", "added-records": "50", "deleted-records": "50"},
+        {"polynya.step": "derive", "deleted-records": "4", "removed-position-deletes": "9"},
+    )
+
+    # An apply and maintenance change no row of a live view.
+    found = snapshots_since(table, 1, 6)
+    assert not isinstance(found, str)
+    assert most_changed_rows(found) == 7 + 3 + 2 + 4
+    assert most_changed_rows(found, of_others=True) == 7 + 3 + 2 + 4 + 9
+    assert snapshots_since(table, 4, 5) == []
+    assert most_changed_rows([]) == 0
+
+
+def test_what_has_expired_is_a_reason() -> None:
+    table = metadata_of(*[{"added-records": "1"}] * 4)
+    del table["snapshots"][2]
+
+    assert snapshots_since(table, 3, 4) == "the snapshot that it has read has expired"
+    assert snapshots_since(table, 1, 4) == "a snapshot since the one that it has read has expired"

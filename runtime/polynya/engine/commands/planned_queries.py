@@ -20,6 +20,7 @@ from polynya.engine.commands.derived_queries import (
     checked_query,
     step_plan,
 )
+from polynya.engine.commands.next_steps import NextStep, NextSteps
 from polynya.engine.commands.plan import DatasetPlan, PlannedChange
 from polynya.engine.commands.plan_project import PlannedDataset, ProjectPlan
 from polynya.engine.inventory import ProjectTable
@@ -53,6 +54,7 @@ class PlannedQuery:
         entry: the table; None for a view.
         errors: what `validate` or a step would refuse.
         steps: how a step is restricted; None for a view, with errors, and while it is not known.
+        next_step: what is known of the next one; None for a view, and with errors.
         changes: what a step does to the columns of the table.
         untold: why Spark did not tell its types, although they may have changed.
     """
@@ -63,6 +65,7 @@ class PlannedQuery:
     entry: ProjectTable | None
     errors: tuple[PolynyaError, ...] = ()
     steps: Plan | None = None
+    next_step: NextStep | None = None
     changes: tuple[PlannedChange, ...] = ()
     untold: DependencyError | None = None
 
@@ -114,6 +117,7 @@ class _Planner:
     def __init__(self, project: LoadedProject, catalog: Catalog | None, start: Start) -> None:
         self._project, self._catalog, self._start = project, catalog, start
         self._spark: SparkSession | DependencyError | None = None
+        self._next_steps = NextSteps(project, catalog)
         #: Tables that a step changes, with the columns that they will have.
         self._planned: dict[str, DerivedInput] = {}
 
@@ -132,11 +136,13 @@ class _Planner:
         if checked.errors or checked.reads_open:
             self._open(dataset)
             return replace(found, errors=checked.errors)
-        found = replace(found, steps=step_plan(task, name, checked.over))
-        if checked.over is None:
-            return found
         copy = CopyState() if table is None else states(table)[0]
-        if not checked.reads_planned and _is_current(task, name, dataset, checked, copy):
+        is_current = not checked.reads_planned and _is_current(task, name, dataset, checked, copy)
+        over = checked.over
+        reads = set() if over is None else {one.name for one in over.inputs.values()}
+        next_step = self._next_steps.of(task, copy.derivation, reads, is_edited=not is_current)
+        found = replace(found, steps=step_plan(task, name, over), next_step=next_step)
+        if over is None or is_current:
             return found
         # Columns of a first step that was refused or killed go with the next one.
         stored = {} if copy.derivation is None else copy.columns.schema
@@ -152,7 +158,7 @@ class _Planner:
         from polynya.engine.tasks.analysed import analysed
 
         try:
-            result = analysed(spark, entry.name, checked.over.query, checked.over.inputs)
+            result = analysed(spark, entry.name, over.query, over.inputs)
             schema = result_schema(entry.name, result, known, dataset.events.keys)
         except PolynyaError as error:
             self._open(dataset)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from polynya.derived.schema import DerivedInput
 from polynya.engine.context import EngineContext
+from polynya.engine.derivation import WITHOUT_KEYS, input_name
 from polynya.engine.tasks.affected_rows import TemporaryViews
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.copy.derived_result import registered_text
@@ -29,11 +30,6 @@ from polynya.model.types import parse_type
 
 #: Looks take at most this share of the time: a listing of a large folder is many requests.
 _LOOKS: Final = 0.05
-
-
-def input_name(dataset: RegisteredDataset) -> str:
-    """The name of a registered table among the inputs of a step. No internal table has it."""
-    return f"registered:{dataset.relations.current}"
 
 
 class RegisteredInputs:
@@ -119,9 +115,7 @@ class RegisteredInputs:
             if since is None or since == version or reader.shows_same_rows(since, version):
                 continue
             has_keys = bool(reader.dataset.table.keys)
-            self._changes[name] = (
-                reader.changes(since, version) if has_keys else "it is registered without keys"
-            )
+            self._changes[name] = reader.changes(since, version) if has_keys else WITHOUT_KEYS
 
     def changed_keys(self, name: str) -> pa.Table | str:
         """The keys of the rows of one that differ since then, or why they are not known."""

@@ -28,7 +28,7 @@ from polynya.lake.iceberg.deletes import deleted_places, positions
 from polynya.lake.iceberg.files import DeleteFile
 from polynya.lake.iceberg.reading import TableFile, each_read, is_read_by, stored_file
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.read.commits import changes_rows, snapshots_between
+from polynya.lake.read.commits import changes_rows, snapshots_since
 from polynya.lake.read.committed import blob_of, records
 from polynya.model import headers as h
 from polynya.model.headers import Partition
@@ -75,7 +75,7 @@ def changed_keys(table: IcebergTable, shape: Shape, before: int, now: int) -> pa
 
     A key occurs once or oftener. The reason, as a sentence, where they are not known.
     """
-    reason = _why_unknown(shape)
+    reason = why_unknown(shape)
     if reason is not None:
         return reason
     columns = {column["name"]: column for column in table.columns()}
@@ -122,12 +122,10 @@ def _changed(
     store, metadata = table.reach().reads, table.kept_metadata()
     if isinstance(store, str):
         return store
-    if versions[0] not in {one["snapshot-id"] for one in metadata.get("snapshots", ())}:
-        return "the snapshot that it has read has expired"
     own = changes.keys is None
-    snapshots = snapshots_between(metadata, *versions, changes_rows if own else may_change)
-    if snapshots is None:
-        return "a snapshot since the one that it has read has expired"
+    snapshots = snapshots_since(metadata, *versions, changes_rows if own else may_change)
+    if isinstance(snapshots, str):
+        return snapshots
     unread = _UNREAD if own else _UNREAD_OF_OTHERS
     try:
         return _keys_of(store, changes, keys, snapshots, operation)
@@ -135,7 +133,8 @@ def _changed(
         return f"a file was not read: {error}"
 
 
-def _why_unknown(shape: Shape) -> str | None:
+def why_unknown(shape: Shape) -> str | None:
+    """Why the keys of changed rows of an own table are never known; None where they may be."""
     if not shape.keys:
         return "it has no keys"
     if shape.links:

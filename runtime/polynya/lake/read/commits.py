@@ -6,7 +6,7 @@ goes back as far as maintenance keeps snapshots. Needs no JVM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 _PREFIX: Final = "polynya."
 #: What a snapshot counts of its files, as Iceberg's summaries call it.
 _FILES: Final = ("added-data-files", "deleted-data-files", "added-files-size", "total-data-files")
+#: What it counts of rows that it wrote, took out with their files, or deleted at their places.
+_ROWS: Final = ("added-records", "deleted-records", "added-position-deletes")
+#: Deletes that name no place, and places that are shown again: others than Polynya commit these.
+_ROWS_OF_OTHERS: Final = ("added-equality-deletes", "removed-position-deletes")
 #: Steps that change no row of the live views of their table.
 _NEUTRAL_STEPS: Final = frozenset(
     {
@@ -174,3 +178,27 @@ def snapshots_between(
             found.append(snapshot)
         at = snapshot.get("parent-snapshot-id")
     return found[::-1]
+
+
+def snapshots_since(
+    metadata: Mapping[str, Any],
+    before: int,
+    now: int,
+    changes: Callable[[Mapping[str, Any]], bool] = changes_rows,
+) -> list[Mapping[str, Any]] | str:
+    """The same, or the reason, as a sentence, where the line between them is broken."""
+    if before not in {one["snapshot-id"] for one in metadata.get("snapshots", ())}:
+        return "the snapshot that it has read has expired"
+    found = snapshots_between(metadata, before, now, changes)
+    return "a snapshot since the one that it has read has expired" if found is None else found
+
+
+def most_changed_rows(snapshots: Iterable[Mapping[str, Any]], *, of_others: bool = False) -> int:
+    """How many rows some snapshots have changed at most, by their summaries: no file is read.
+
+    They are the rows that the snapshots wrote or took out. One that was replaced counts twice, and
+    so does one that two snapshots changed.
+    """
+    names = (*_ROWS, *_ROWS_OF_OTHERS) if of_others else _ROWS
+    summaries = (one.get("summary", {}) for one in snapshots)
+    return sum(int(one[name]) for one in summaries for name in names if _is_some(one.get(name, "")))

@@ -15,9 +15,9 @@ TRANSFORM_INPUT_UNKNOWN: Final = ErrorEntry(
     "POLYNYA-TRF-070",
     title="a transform reads a task that has no tables",
     message="no task with tables is called {task}",
+    fix="write the name of a task that has tables, or add one",
     page="`from` of a transform or a data mart names tasks of kind `storage`, "
-    "`streaming_transform`, `transform`, `data_mart` or `registered` of the same project. Where "
-    "the file of that task has an error of its own, this error goes with it.",
+    "`streaming_transform`, `transform`, `data_mart` or `registered` of the same project.",
 )
 TRANSFORM_CYCLE: Final = ErrorEntry(
     ConfigError,
