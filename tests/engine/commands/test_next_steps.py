@@ -135,8 +135,8 @@ def test_changed_rows_of_each_input_are_bounded_by_its_snapshots(lake: Lake) -> 
     assert same.in_words() == "no row of its inputs has changed since its last step"
     assert step == NextStep(None, {"shop.users": 1200, "crm.rates": 1, "crm.codes": 0})
     assert step.in_words() == (
-        "since its last step there have changed at most 1,200 rows of shop.users, "
-        "at most 1 row of crm.rates"
+        "since its last step, at most 1,200 rows of shop.users "
+        "and at most 1 row of crm.rates changed"
     )
 
 
@@ -166,5 +166,5 @@ def test_a_table_that_only_expectations_read_lets_no_step_compute_all(lake: Lake
     step = NextSteps(project, lake.catalog).of(task, last, {"crm.rates"}, is_edited=False)
 
     assert step.in_words() == (
-        "since its last step there have changed rows of shop.users, whose number is not known"
+        "since its last step, an unknown number of rows of shop.users changed"
     )

@@ -61,7 +61,7 @@ class NextStep:
         if self.whole is not None:
             return f"its next step computes the whole query: {self.whole}"
         parts = [
-            f"rows of {name}, whose number is not known"
+            f"an unknown number of rows of {name}"
             if rows is None
             else f"at most {rows:,} row{'' if rows == 1 else 's'} of {name}"
             for name, rows in self.changed.items()
@@ -69,7 +69,7 @@ class NextStep:
         ]
         if not parts:
             return "no row of its inputs has changed since its last step"
-        return f"since its last step there have changed {', '.join(parts)}"
+        return f"since its last step, {' and '.join(parts)} changed"
 
 
 @dataclass(frozen=True, slots=True)
