@@ -262,7 +262,7 @@ def measured(folder: Path) -> dict[str, Any]:
     print(
         f"floor: {FLOOR_BYTES / 1000:.0f} kB that stay, goal 20; {stays / 1000:.1f} kB: {verdict}"
     )
-    return {"bytes": means, "requests": operations, "idle": idle}
+    return {"bytes": means, "requests": operations, "idle": idle, "stays": stays}
 
 
 def _means(steps: Sequence[Sequence[tuple[str, int, bool]]]) -> dict[str, float]:

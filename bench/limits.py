@@ -12,7 +12,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec
@@ -20,10 +20,12 @@ from typing import ParamSpec
 import duckdb
 import pyarrow.parquet as pq
 
-from bench.floors.__main__ import circumstances
+from bench.floors.floor import Measured
 from bench.floors.lake import Lake, lake_in, take_in, work_of
 from bench.floors.records import land_changes, land_load
+from bench.floors.sizes import Sizes
 from bench.floors.tasks import task
+from bench.measurements import circumstances
 from polynya.lake.spark.api import SparkSession
 
 P = ParamSpec("P")
@@ -33,6 +35,8 @@ _HEADS = (
     "pyarrow writes the rows", "Polynya, in limits",
 )  # fmt: skip
 _FILES = 8
+#: Limits that an apply may take at most, by the sizes of the floors from small to large.
+FLOORS = (5, 3)
 
 
 @dataclass(slots=True)
@@ -45,6 +49,11 @@ class Rounds:
     duckdb: list[float] = field(default_factory=list)
     spark: list[float] = field(default_factory=list)
     write: list[float] = field(default_factory=list)
+
+    def limits(self) -> list[float]:
+        """The limit of each round."""
+        sides = zip(self.duckdb, self.spark, self.write, strict=True)
+        return [min(duck, spark) + write for duck, spark, write in sides]
 
     def row(self) -> str:
         """The line of the table, of medians."""
@@ -81,6 +90,21 @@ def measure(lake: Lake, *, rows: int, count: int, rounds: int, warm_up: int) -> 
             for side, seconds in zip(sides, took, strict=True):
                 side.append(seconds)
     return found
+
+
+def floors(lake: Lake, sizes: Sizes) -> Iterator[Measured]:
+    """The lines of the floors: applies, as multiples of the limit."""
+    for rows, most in zip(sizes.limit_rows, FLOORS, strict=False):
+        count = max(1, int(rows * sizes.apply_fraction))
+        found = measure(lake, rows=rows, count=count, rounds=sizes.rounds, warm_up=sizes.warm_up)
+        yield Measured(
+            f"{count:,} changes on {rows:,} rows, in limits",
+            found.polynya,
+            found.limits(),
+            "the limit: DuckDB or Spark finds the keys, pyarrow writes the rows",
+            1 / most,
+            f"at most {most} limits; median of {sizes.rounds} rounds after {sizes.warm_up}",
+        )
 
 
 def current_files(lake: Lake, name: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import tempfile
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.measurements import Notes, Point, note_option, this_run
 from bench.session import session_in
 from bench.step import processor_seconds
 from polynya.engine.context import EngineContext
@@ -45,6 +47,7 @@ class Options:
     kind: str
     freshness: str
     interval: float
+    note: Path | None = None
 
 
 def names(options: Options) -> list[str]:
@@ -188,8 +191,10 @@ def resident(process: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def measure(spark: SparkSession, trickle: Trickle, seen: Seen, options: Options) -> None:
-    """Print a line for each interval, and the second half in one."""
+def measure(
+    spark: SparkSession, trickle: Trickle, seen: Seen, options: Options
+) -> tuple[float, float]:
+    """Print a line for each interval, and the second half in one; p50 and p95 of that."""
     began, processor = time.monotonic(), processor_seconds(spark)
     before, late = (0, 0), []
     print("minute  copies/s applies/s  age p50, p95  oldest   JVM, heap, Python (MiB)  JVM CPU")
@@ -211,7 +216,9 @@ def measure(spark: SparkSession, trickle: Trickle, seen: Seen, options: Options)
         before, processor = now, spent
         if minute > options.minutes / 2:
             late += ages
-    print(f"second half: p95 {quantiles(late)[1]:.1f} s of {len(late):,} records")
+    half = quantiles(late)
+    print(f"second half: p95 {half[1]:.1f} s of {len(late):,} records")
+    return half
 
 
 def quantiles(ages: Sequence[float]) -> tuple[float, float]:
@@ -224,6 +231,7 @@ def quantiles(ages: Sequence[float]) -> tuple[float, float]:
 
 def run(options: Options) -> None:
     """Start a driver, let records trickle, and measure."""
+    notes = Notes(options.note, this_run())
     with tempfile.TemporaryDirectory() as folder:
         spark = session_in(folder)
         landing = Path(folder) / "landing"
@@ -236,12 +244,24 @@ def run(options: Options) -> None:
             _started(lambda: run_until_stopped(context, work)),
         ]
         try:
-            measure(spark, trickle, seen, options)
+            half = measure(spark, trickle, seen, options)
         finally:
             context.stop.set()
             for thread in threads:
                 thread.join()
         print(f"{len(seen.failures)} failures", *seen.failures[:3], sep="\n")
+        if not seen.failures:
+            notes.add(*age_points(half, options))
+
+
+def age_points(half: tuple[float, float], options: Options) -> list[Point]:
+    """The ages of the second half for the picture; none of too few records."""
+    settings = {"minutes": options.minutes, "seconds": options.seconds, "kind": options.kind}
+    return [
+        Point("age", name, options.tables, [age], settings)
+        for name, age in zip(("p50", "p95"), half, strict=True)
+        if not math.isnan(age)
+    ]
 
 
 def _started(work: Callable[[], object]) -> threading.Thread:
@@ -259,6 +279,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=("json", "debezium"), default="json")
     parser.add_argument("--freshness", default="5s", help="`batch.freshness` of the task")
     parser.add_argument("--interval", type=float, default=15.0, help="seconds of a printed line")
+    note_option(parser)
     options = Options(**vars(parser.parse_args()))
     trace.begin(os.environ.get(trace.VARIABLE))
     run(options)

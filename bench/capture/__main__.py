@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from bench.capture import changes, latency, load, memory
 from bench.capture.figures import Figure, table
 from bench.capture.place import STORAGE, GaveUpError, source_in
-from bench.floors.__main__ import circumstances
+from bench.measurements import circumstances
 from examples.servers.postgresql import PostgresServer, postgres_server
 
 PARTS: Final = ("load", "changes", "latency", "sustained", "memory")

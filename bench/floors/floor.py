@@ -6,13 +6,15 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bench.measurements import Point
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One line: seconds of Polynya and of its peer, a value for each round.
+    """One line: seconds of Polynya and of its peer, or values of another unit, one for each round.
 
     `at_least` is the floor of the ratio (seconds of the peer for one of ours), None for a line
-    that is only to be known. `settings` says how it was measured.
+    that is only to be known. `settings` says how it was measured. `points` are for pictures.
     """
 
     what: str
@@ -21,6 +23,8 @@ class Measured:
     peer_is: str
     at_least: float | None
     settings: str
+    unit: str = "s"
+    points: Sequence[Point] = ()
 
     @property
     def ratio(self) -> float:
@@ -36,7 +40,8 @@ class Measured:
         """The line of the table."""
         floor = "" if self.at_least is None else f"≥ {self.at_least:.2f}"
         verdict = {True: "reached", False: "**not reached**", None: ""}[self.reached]
-        cells = (self.what, _seconds(self.ours), _seconds(self.peer), self.peer_is)
+        ours, peer = (_values(values, self.unit) for values in (self.ours, self.peer))
+        cells = (self.what, ours, peer, self.peer_is)
         return f"| {' | '.join(cells)} | {self.ratio:.2f} | {floor} | {verdict} |"
 
 
@@ -48,7 +53,7 @@ def table(lines: Sequence[Measured]) -> str:
     return "\n".join([*rows, "", *settings])
 
 
-def _seconds(values: Sequence[float]) -> str:
+def _values(values: Sequence[float], unit: str) -> str:
     """The median, and the range where there is one."""
-    median = f"{statistics.median(values):.2f} s"
+    median = f"{statistics.median(values):.2f} {unit}"
     return f"{median} ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else median

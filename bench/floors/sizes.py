@@ -12,7 +12,9 @@ class Sizes:
     A `load` is repeated `loads` times, each in new processes. Rounds in the warm process count
     after some that do not: `warm_up` of the large ones, `step_warm_up` of the small ones. Queries
     of a table of `view_rows` rows have rounds of their own. So many files as `waiting_idle` are
-    measured before the load that others may wait for.
+    measured before the load that others may wait for. `view_shares` are shares of the records with
+    pending changes beside those that have a floor. `beside_rows` are those of the tables beside
+    Paimon: of which 1 % changes, and of which 10 % and 0.1 % do.
     """
 
     load_rows: int = 2_000_000
@@ -31,6 +33,11 @@ class Sizes:
     view_rows: int = 1_000_000
     view_warm_up: int = 12
     view_rounds: int = 9
+    view_shares: tuple[float, ...] = ()
+    limit_rows: tuple[int, ...] = (1_000_000, 6_000_000)
+    read_rows: int = 1_000_000
+    beside_rows: tuple[int, int] = (6_000_000, 1_000_000)
+    beside_memory: str = "2g"
 
 
 #: Enough to see that all contenders get the same result.
@@ -51,4 +58,7 @@ TINY = Sizes(
     view_rows=1_000,
     view_warm_up=0,
     view_rounds=1,
+    limit_rows=(1_000,),
+    read_rows=1_000,
+    beside_rows=(1_000, 1_000),
 )

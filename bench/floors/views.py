@@ -18,6 +18,7 @@ from bench.floors.lake import Lake, take_in, work_of
 from bench.floors.records import COLUMNS, land_changes, land_load
 from bench.floors.sizes import Sizes
 from bench.floors.tasks import task
+from bench.measurements import Point
 from polynya.lake.spark.api import DataFrame
 
 NAME = "viewed"
@@ -36,19 +37,20 @@ def measure(lake: Lake, sizes: Sizes) -> Iterator[Measured]:
     context = lake.engine()
     copying = replace(context, apply_mode="never")
     take_in(context, work_of(context, declared))
-    for version, (share, floor) in enumerate(FLOORS.items()):
+    shares = sorted({*FLOORS, *sizes.view_shares})
+    for version, share in enumerate(shares):
         count = int(rows * share)
         if count:
             land_changes(folder / "changes", "parquet", rows=rows, count=count, version=version)
             take_in(copying, work_of(copying, declared))
-        yield _measured(lake, sizes, count, floor)
+        yield _measured(lake, sizes, count, share)
         live = _prints(lake, _view(lake))
         take_in(context, work_of(context, declared))
         assert live == _prints(lake, _stored(lake))
     shutil.rmtree(folder)
 
 
-def _measured(lake: Lake, sizes: Sizes, count: int, floor: float) -> Measured:
+def _measured(lake: Lake, sizes: Sizes, count: int, share: float) -> Measured:
     seconds: tuple[list[float], list[float]] = ([], [])
     contenders = (_view(lake), _stored(lake))
     for number in range(sizes.view_warm_up + sizes.view_rounds):
@@ -59,14 +61,20 @@ def _measured(lake: Lake, sizes: Sizes, count: int, floor: float) -> Measured:
             if number >= sizes.view_warm_up:
                 seconds[side].append(time.perf_counter() - began)
     pending = f"{count:,} pending" if count else "nothing pending"
-    ours, peer = (_work(lake, rows) for rows in contenders)
+    ours, peer = (_work(lake, one) for one in contenders)
+    rows = f"{sizes.view_rows:,} rows"
+    points = (
+        Point("view", f"live view of {rows}", share, seconds[0]),
+        Point("view", f"scan of {rows}", share, seconds[1]),
+    )
     return Measured(
-        f"the view of {sizes.view_rows:,} rows, {pending}",
+        f"the view of {rows}, {pending}",
         *seconds,
         "a scan of what is stored of Current",
-        floor,
+        FLOORS.get(share),
         f"`SELECT {_PRINTS}`, in one warm session; median of {sizes.view_rounds} rounds after "
         f"{sizes.view_warm_up}, in turns; the view takes {ours}; the scan {peer}",
+        points=points,
     )
 
 

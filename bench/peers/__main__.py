@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.floors.__main__ import circumstances
+from bench.measurements import Notes, circumstances, note_option, this_run
 from bench.peers.contenders import CONTENDERS, Contender
 from bench.peers.measure import Sizes, measure
 from bench.peers.result import table
+from bench.plots import apply_points
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -31,6 +32,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--memory", default="2g", help="heap of every JVM; default 2g")
     what = "number of contenders at a time, in turns, each with its JVM; default: all"
     parser.add_argument("--together", type=int, default=len(CONTENDERS), help=what)
+    note_option(parser)
     return parser.parse_args(arguments)
 
 
@@ -61,11 +63,14 @@ def main() -> None:
     """Print each line when it is known, then the table."""
     given = options()
     sizes, began = sizes_of(given), circumstances()
-    results = []
+    results, notes = [], Notes(given.note, this_run())
     with tempfile.TemporaryDirectory() as folder:
         for one in measure(chosen(given), sizes, Path(folder)):
             results.append(one)
             print(one.row(sizes.count, None), flush=True)
+            if not one.failed and one.wrong == 0:
+                name, rows = one.contender.name, sizes.rows
+                notes.add(*apply_points(name, rows=rows, count=sizes.count, seconds=one.seconds))
     print(
         f"\n{sizes.count:,} events on {sizes.rows:,} rows, {sizes.keys} keys, median of "
         f"{sizes.rounds} rounds after {sizes.warm_up}, heap {sizes.memory}, {os.cpu_count()} cores"

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.floors.__main__ import circumstances
+from bench.measurements import circumstances
 from bench.streams import steady, throughput
 from bench.streams.session import Place, place_in
 from polynya.observe import trace

@@ -10,9 +10,11 @@ from typing import Any
 import duckdb
 import pytest
 
+from bench.floors import beside
 from bench.floors.lake import Lake
 from bench.floors.merge_into import MERGE_ON_READ
 from bench.floors.records import land_changes
+from bench.floors.sizes import TINY
 from bench.peers import feed
 from bench.peers.__main__ import chosen, options, sizes_of
 from bench.peers.contenders import CONTENDERS, POLYNYA, Contender
@@ -82,6 +84,22 @@ def test_all_get_the_same_rows_and_only_ours_is_right_when_deletes_come_first(
     assert (theirs.failed, theirs.wrong, theirs.late) == ("", 0, RESURRECTED)
     assert all(len(one.seconds) == len(one.written) == 1 for one in (ours, theirs))
     assert all(one.files for one in (ours, theirs))
+
+
+@pytest.mark.slow
+def test_a_floor_of_history_is_a_line_when_both_have_the_right_rows(
+    spark: SparkSession, shared_project: Path, tmp_path: Path
+) -> None:
+    target = load_project(shared_project).target
+    (case,) = [one for one in beside.cases(TINY) if one.ours == "polynya-history"]
+
+    def start(contender: Contender, folder: Path, _: str) -> Process:
+        return InThisProcess(contender, Lake(spark, target, folder / "landing", next_schema()))
+
+    (line,) = beside.measure(tmp_path, case, TINY, start)
+    spark.catalog.dropTempView("events")
+
+    assert (line.at_least, len(line.ours), len(line.peer)) == (4.0, TINY.rounds, TINY.rounds)
 
 
 def test_one_that_cannot_be_run_is_named_with_the_reason_and_stops_nobody(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ def run_python(*arguments):
     )
 
 
-HEAVY = ("pyspark", "pyarrow", "py4j", "pyiceberg", "numpy", "pandas")
+HEAVY = ("pyspark", "pyarrow", "py4j", "pyiceberg", "numpy", "pandas", "ruamel")
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_light_commands_load_no_engine(shop, arguments):
         ),
         (
             "polynya.cli.status, polynya.engine.inventory, polynya.engine.maintenance_status",
-            ("pyspark", "pyiceberg", "sqlglot", "duckdb", "boto3", "polynya.lake.apply"),
+            ("pyspark", "pyiceberg", "sqlglot", "duckdb", "boto3", "ruamel", "polynya.lake.apply"),
         ),
         (
             "polynya.cli.run, polynya.engine.idle",

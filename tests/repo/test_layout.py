@@ -93,6 +93,7 @@ IMPORTED_AS = {
     "prometheus-client": "prometheus_client",
     "jpype1": "jpype",
     "python-dateutil": "dateutil",
+    "pyyaml": "yaml",
     "typing-extensions": "typing_extensions",
 }
 

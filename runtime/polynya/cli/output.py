@@ -21,6 +21,7 @@ from polynya import __version__
 from polynya.cli.format import to_json
 from polynya.cli.logs import SAID
 from polynya.cli.options import GlobalOptions
+from polynya.cli.visible import visible
 from polynya.model.error_catalogue.machine import RESULT_UNPRINTABLE
 from polynya.model.errors import ConfigError, ConfigErrors, PolynyaError
 from polynya.observe.engine import UnitFailed
@@ -352,7 +353,10 @@ class TextOutput(Output):
         text: RenderableType | None = None,
     ) -> None:
         """Print the text of a result to standard output."""
-        if text is not None:
+        if isinstance(text, str) and not self._stdout.isatty() and "\t" not in text:
+            # What the console would write; it takes longer than to look at a small table.
+            self._stdout.write(visible(text, self._stdout.encoding) + "\n")
+        elif text is not None:
             self._print(self._console(self._stdout), text)
 
     def row(self, data: Mapping[str, object]) -> None:

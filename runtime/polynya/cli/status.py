@@ -100,9 +100,21 @@ def _show(
     if patterns and not left:
         return
     entries = list(chosen_entries(project, left))
+    for entry, looked in zip(entries, _looks(now, entries), strict=True):
+        _show_entry(context, project, entry, looked, now, schema_changes=schema_changes)
+
+
+def _looks(
+    now: datetime, entries: Sequence[ProjectTable[CommittedTable]]
+) -> Iterator[tuple[DatasetStatus, MaintenanceStatus] | None]:
+    """What `_look` says of each table: side by side where the files are far, else in turn."""
+    look = partial(_look, now)
+    if all(entry.table is None or entry.table.is_local for entry in entries):
+        # Threads would only wait for each other: almost all of a look is Python.
+        yield from map(look, entries)
+        return
     with ThreadPoolExecutor(_LOOKS_AT_ONCE, "status") as pool:
-        for entry, looked in zip(entries, pool.map(partial(_look, now), entries), strict=True):
-            _show_entry(context, project, entry, looked, now, schema_changes=schema_changes)
+        yield from pool.map(look, entries)
 
 
 def _look(
@@ -141,26 +153,28 @@ def _show_entry(
     dataset, maintenance = looked
     waits = wait_for_apply(_pending(dataset), entry.task.apply)
     cluster = project.cluster_of(entry.task)
-    data = {
-        "task": entry.task.name,
-        "cluster": cluster,
-        **asdict(dataset),
-        "waits": waits,
-        **maintenance.as_json(),
-    }
-    positions = context.options.verbose
+    if context.output.is_json:
+        data = {
+            "task": entry.task.name,
+            "cluster": cluster,
+            **asdict(dataset),
+            "waits": waits,
+            **maintenance.as_json(),
+        }
+        context.output.result("dataset.status", data)
+        return
     text = dataset_block(
         dataset,
         now,
         maintenance,
-        positions=positions,
+        positions=context.options.verbose,
         cluster=cluster,
         waits=waits,
         names=_input_names(entry.task),
     )
     if schema_changes:
         text = "\n".join([text, *schema_change_lines(dataset)])
-    context.output.result("dataset.status", data, text)
+    context.output.result("dataset.status", {}, text)
 
 
 def show_failing_channels(context: CommandContext, project: LoadedProject, now: datetime) -> None:

@@ -103,7 +103,7 @@ class LocalFiles(DataFiles):
     @override
     @contextmanager
     def open(self, location: str) -> Iterator[Any]:
-        with pa.OSFile(str(_path(location))) as file:
+        with pa.OSFile(_text_of(location)) as file:
             yield file
 
     @override
@@ -135,5 +135,9 @@ class LocalFiles(DataFiles):
 
 
 def _path(location: str) -> Path:
+    return Path(_text_of(location))
+
+
+def _text_of(location: str) -> str:
     # Hadoop takes what follows `file:` literally: `%20` in it is not a blank.
-    return Path(f"/{location.removeprefix('file:').lstrip('/')}")
+    return f"/{location.removeprefix('file:').lstrip('/')}"

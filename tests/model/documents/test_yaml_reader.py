@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import time
+from pathlib import Path
 
 import pytest
 
+from polynya.model.documents import yaml
 from polynya.model.documents.references import interpolate, plain_value
 from polynya.model.documents.yaml import (
     MAX_FILE_BYTES,
@@ -154,3 +157,66 @@ def test_references_that_cannot_be_resolved_are_named(text):
 
     assert value == text
     assert len(messages) == 1
+
+
+ROOT = Path(__file__).resolve().parents[3]
+VALUES = (
+    "a", "b c", "1", '"x: y"', "'it''s'", "http://x:8/y?z#f", "a#b", "x #c", "${env:A}", "*.json",
+    "&n v", "*n", "~", "", "null", "[a, b]", '[a, "b", {c: d}]', '{a: 1, "b":2}', "{}", "a: b",
+    "- c", "[a", "{a:b}", "[? a : b]", "@x", "a, b", "!!str 1", "! x", '"\\u00e9\\/"', "é😀",
+    '"\\ud83d\\ude00"', "a\n      goes on", '"two\n      lines"', "|\n      a\n\n      b",
+    ">-\n\n      a", "|+\n        \n      b", "|2\n       c", "# d", "a\tb", "\u2028", "\ufeff",
+)  # fmt: skip
+LINES = (
+    "{0}: {1}", "{0}:\n    - {1}\n    - {2}", "{0}:\n  {1}: {2}", "{0}:\n- {1}\n-\n", "'{0}': {1}",
+    "? {1}\n: {2}", "# {1}", "---", "{0}:\n    - x: {1}\n      y: {2}", "{0}: {{a: {1}, b: [{2}]}}",
+)  # fmt: skip
+
+
+@pytest.fixture
+def by_ruamel(monkeypatch):
+    """Reads a text as ruamel alone would."""
+
+    def read(text):
+        with monkeypatch.context() as patch:
+            patch.setattr(yaml, "_FAST", None)
+            try:
+                return read_document(text, "x.yml")
+            except ConfigError as error:
+                return error.render()
+
+    return read
+
+
+def test_the_fast_reader_reads_what_ruamel_reads(by_ruamel):
+    draw = random.Random(7)
+
+    def document():
+        lines = (draw.choice(LINES) for _ in range(draw.randint(1, 5)))
+        values = (draw.choices(VALUES, k=2) for _ in range(5))
+        names = iter("abcde")
+        return "\n".join(
+            line.format(next(names), *two) for line, two in zip(lines, values, strict=False)
+        )
+
+    texts = [document() for _ in range(1500)]
+    read = {text: yaml._plain_document(text) for text in texts}
+    plain = {text: node for text, node in read.items() if node is not None}
+
+    assert len(plain) > 100
+    assert {text for text, node in plain.items() if by_ruamel(text) != (node, [])} == set()
+
+
+def test_the_fast_reader_reads_the_documents_of_the_examples(by_ruamel):
+    texts = [path.read_text() for path in (ROOT / "examples").rglob("*.yml")]
+
+    read = [yaml._plain_document(text) for text in texts]
+
+    assert None not in read
+    assert [(node, []) for node in read] == [by_ruamel(text) for text in texts]
+
+
+def test_without_libyaml_ruamel_reads(monkeypatch):
+    monkeypatch.setattr(yaml, "_FAST", None)
+
+    assert value_of("a: [1, b]\n") == {"a": [1, "b"]}

@@ -81,6 +81,11 @@ class CommittedTable:
         self._files, self._given = files, metadata
         self._read: dict[str, list[Mapping[str, Any]]] = {}
 
+    @property
+    def is_local(self) -> bool:
+        """Whether its files are on this machine."""
+        return LocalFiles().holds(self.metadata_location)
+
     @classmethod
     def of(cls, table: Table) -> CommittedTable:
         """A table that a catalog of PyIceberg has loaded.
@@ -209,14 +214,15 @@ class CommittedTable:
                 continue
             for entry in self._entries(manifest["manifest_path"]):
                 file = entry["data_file"]
-                if entry["status"] == _DELETED_ENTRY:
-                    continue
-                if (file["partition"] or {}).get(PARTITION) in wanted or not file["partition"]:
+                partition = file["partition"]
+                if not partition or partition.get(PARTITION) in wanted:
                     yield manifest["partition_spec_id"], file
 
     def _entries(self, path: str) -> list[Mapping[str, Any]]:
+        """The entries of a manifest, without those that a commit took out."""
         if path not in self._read:
-            self._read[path] = records(self._files, path)
+            entries = records(self._files, path)
+            self._read[path] = [one for one in entries if one["status"] != _DELETED_ENTRY]
         return self._read[path]
 
     def _may_name(self, manifest: Mapping[str, Any], wanted: Collection[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeVar
+from typing import Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -120,12 +120,35 @@ def parse_kinds(
 
 def parse_open(file: DocumentFile, model: type[_Model], errors: list[ConfigError]) -> _Model | None:
     """Return the model of a file that need not say what it is, as `parse_file` does."""
+    _build(model, set())
     try:
         return model.model_validate(file.value)
     except ValidationError as error:
         problems = shape_problems(error, model, file.value)
         errors.extend(located(problems, file.document, file.shown_as))
     return None
+
+
+def _build(model: type[BaseModel], begun: set[type[BaseModel]]) -> None:
+    """Build the validator of a model after those of the models in it.
+
+    Start-up time: pydantic would build what is in several models again for each of them, which is
+    two fifths of the time that it takes to load a project.
+    """
+    if model.__pydantic_complete__ or model in begun:
+        return
+    begun.add(model)
+    for field in model.model_fields.values():
+        for inner in _models_in(field.annotation):
+            _build(inner, begun)
+    model.model_rebuild()
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
 
 
 def _kind_problems(file: DocumentFile, kinds: Sequence[str]) -> Iterator[Problem]:

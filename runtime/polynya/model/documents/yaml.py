@@ -1,9 +1,11 @@
 """The YAML and JSON reader: values with line and column, and hard limits.
 
-It builds the document from ruamel's parse events and constructs nothing but text, numbers,
-booleans, nulls, lists and mappings: no tag can name a class. Limits apply during the parse, because
-ruamel's scanner is quadratic in nesting depth (10^5 brackets take minutes) and an alias bomb is
-small on disk.
+It builds the document from parse events and constructs nothing but text, numbers, booleans, nulls,
+lists and mappings: no tag can name a class. Limits apply during the parse, because scanners are
+quadratic in nesting depth (10^5 brackets take minutes) and an alias bomb is small on disk.
+
+libyaml parses in a tenth of ruamel's time, but it knows YAML 1.1. It only reads documents without
+a mistake in which both say the same; ruamel reads all others, so every error is one of its.
 """
 
 from __future__ import annotations
@@ -12,19 +14,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    DocumentStartEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
+import yaml
 
 from polynya.model.error_catalogue.configuration import (
     CONFIGURATION_FILE_TOO_LARGE,
@@ -34,6 +26,9 @@ from polynya.model.error_catalogue.configuration import (
 )
 from polynya.model.errors import ConfigError
 from polynya.model.names import shown
+
+if TYPE_CHECKING:
+    from ruamel.yaml.error import YAMLError
 
 Scalar: TypeAlias = str | int | float | bool | None
 Plain: TypeAlias = Scalar | list["Plain"] | dict[str, "Plain"]
@@ -122,7 +117,10 @@ MAX_FILE_BYTES: Final = 1_000_000
 MAX_NODES: Final = 20_000
 MAX_DEPTH: Final = 32
 MAX_ERRORS: Final = 50
-
+#: The events of libyaml; None where PyYAML was built without it.
+_FAST: Final = getattr(yaml, "CSafeLoader", None)
+#: What YAML 1.1 and 1.2 read differently: line breaks, tabs, directives and ends of documents.
+_UNLIKE: Final = re.compile("[\t\x85\u2028\u2029\ufeff]|^(---|\\.\\.\\.|%)", re.MULTILINE)
 
 _CORE_TAG: Final = "tag:yaml.org,2002:"
 _INT: Final = re.compile(r"[-+]?[0-9]{1,400}|0o[0-7]{1,100}|0x[0-9a-fA-F]{1,100}")
@@ -166,6 +164,12 @@ def read_document(text: str, file: str) -> tuple[Node, list[ConfigError]]:
     """
     # A tab is white space in JSON but not in YAML; raw tabs inside JSON strings are illegal anyway.
     readable = text.replace("\t", " ") if file.endswith(".json") else text
+    if (plain := _plain_document(readable)) is not None:
+        return plain, []
+    # Start-up time: most projects have plain documents only.
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
     builder = _Builder(file)
     try:
         return builder.document(YAML(typ="safe", pure=True).parse(readable)), builder.errors
@@ -173,7 +177,25 @@ def read_document(text: str, file: str) -> tuple[Node, list[ConfigError]]:
         raise _syntax_error(error, file, readable) from None
 
 
+class _NotPlainError(Exception):
+    """A document is ruamel's to read."""
+
+
+def _plain_document(text: str) -> MapNode | None:
+    """The document of a text that both readers of YAML read the same way, else None."""
+    if _FAST is None or _UNLIKE.search(text):
+        return None
+    try:
+        document = _PlainBuilder("").document(iter(yaml.parse(text, Loader=_FAST)))
+    except (yaml.YAMLError, UnicodeError, ConfigError, _NotPlainError):
+        return None
+    return document if isinstance(document, MapNode) else None
+
+
 def _syntax_error(error: YAMLError, file: str, text: str) -> ConfigError:
+    # Start-up time: as above.
+    from ruamel.yaml.error import MarkedYAMLError
+
     mark = error.problem_mark or error.context_mark if isinstance(error, MarkedYAMLError) else None
     where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
     problem = error.problem if isinstance(error, MarkedYAMLError) else None
@@ -199,14 +221,12 @@ class _Builder:
         root: Node = ScalarNode(None, TextPosition(1, 1))
         documents = 0
         for event in events:
-            if isinstance(event, DocumentStartEvent):
+            if _is(event, "DocumentStart"):
                 documents += 1
                 if documents > 1:
                     message = "more than one document in a file"
                     raise INVALID_YAML(message, where=self._where(event))
-            elif isinstance(
-                event, AliasEvent | ScalarEvent | SequenceStartEvent | MappingStartEvent
-            ):
+            elif _is(event, "Alias", "Scalar", "SequenceStart", "MappingStart"):
                 root = self._node(event, events, 1)
         return root
 
@@ -218,13 +238,13 @@ class _Builder:
         if depth > MAX_DEPTH:
             message = f"nested deeper than {MAX_DEPTH} levels"
             raise CONFIGURATION_FILE_TOO_LARGE(message, where=self._where(event))
-        if isinstance(event, AliasEvent):
+        if _is(event, "Alias"):
             return self._alias(event)
         self._check_tag(event)
         node: Node
-        if isinstance(event, ScalarEvent):
+        if _is(event, "Scalar"):
             node = ScalarNode(self._scalar(event), _position(event))
-        elif isinstance(event, SequenceStartEvent):
+        elif _is(event, "SequenceStart"):
             node = self._list(event, events, depth)
         else:
             node = self._map(event, events, depth)
@@ -235,7 +255,7 @@ class _Builder:
             self._anchors[event.anchor] = node
         return node
 
-    def _alias(self, event: AliasEvent) -> Node:
+    def _alias(self, event: Any) -> Node:
         node = self._anchors.get(event.anchor)
         if node is None:
             # Also the alias to a node that is still open: a document that contains itself.
@@ -246,7 +266,7 @@ class _Builder:
     def _list(self, start: Any, events: Iterator[Any], depth: int) -> ListNode:
         items: list[Node] = []
         for event in events:
-            if isinstance(event, SequenceEndEvent):
+            if _is(event, "SequenceEnd"):
                 break
             items.append(self._node(event, events, depth + 1))
         return ListNode(tuple(items), _position(start), 1 + sum(item.size for item in items))
@@ -255,7 +275,7 @@ class _Builder:
         entries: dict[str, tuple[TextPosition, Node]] = {}
         size = 1
         for event in events:
-            if isinstance(event, MappingEndEvent):
+            if _is(event, "MappingEnd"):
                 break
             key = self._node(event, events, depth + 1)
             value = self._node(next(events), events, depth + 1)
@@ -277,7 +297,7 @@ class _Builder:
         ):
             self._note(INVALID_YAML(f"tag {shown(tag)} is not allowed"), event)
 
-    def _scalar(self, event: ScalarEvent) -> Scalar:
+    def _scalar(self, event: Any) -> Scalar:
         text: str = event.value
         if not event.implicit[0] or event.style in ('"', "'", "|", ">"):
             return self._text(text, event)
@@ -287,7 +307,7 @@ class _Builder:
             return int(text, {"o": 8, "x": 16}.get(text[1:2], 10))
         return float(text) if _FLOAT.fullmatch(text) else self._text(text, event)
 
-    def _text(self, text: str, event: ScalarEvent) -> str:
+    def _text(self, text: str, event: Any) -> str:
         try:
             # JSON writes characters beyond the BMP as two escapes, which YAML reads one by one.
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
@@ -305,6 +325,31 @@ class _Builder:
     def _where(self, event: Any) -> str:
         position = _position(event)
         return f"{self._file}:{position.line}:{position.column}"
+
+
+class _PlainBuilder(_Builder):
+    """Builds nodes from events of libyaml as far as ruamel's would be the same."""
+
+    def _check_tag(self, event: Any) -> None:
+        if event.tag:
+            raise _NotPlainError
+
+    def _scalar(self, event: Any) -> Scalar:
+        # ruamel has another place for nothing, and refuses some blanks before a block of text.
+        if not event.value and not event.style:
+            raise _NotPlainError
+        if event.style in {"|", ">"} and event.value[:1] in {"", "\n"}:
+            raise _NotPlainError
+        return super()._scalar(event)
+
+    def _note(self, error: ConfigError, event: Any) -> NoReturn:
+        del event
+        raise _NotPlainError from error
+
+
+def _is(event: Any, *kinds: str) -> bool:
+    """Whether an event, which may be that of either reader, is of one of these kinds."""
+    return type(event).__name__.removesuffix("Event") in kinds
 
 
 def _position(event: Any) -> TextPosition:
