@@ -75,9 +75,10 @@ check: dev ## Run before each commit: lint, types, import contracts, reference p
 # The server that stands in for Kinesis, and the browser of the console's tests; without npm both are skipped.
 NPM_PARTS := $(if $(shell command -v npm),node_modules/.package-lock.json)
 
+# In a fresh clone the class archive takes half a minute of one core, beside all else that comes first.
 .PHONY: test
-test: dev $(NPM_PARTS) ## Run everything that CI runs: `make check`, stacks, tests with a JVM; JOBS=3
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint arrows docs-check
+test: ## Run everything that CI runs: `make check`, stacks, tests with a JVM; JOBS=3
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target dev $(NPM_PARTS) lint arrows docs-check
 	@$(MAKE) --no-print-directory --jobs=2 type quick
 
 # In a fresh clone mypy takes three quarters of a minute of one core: beside the tests it costs half.
@@ -154,8 +155,9 @@ pythons: ## Run `make unit` with Python 3.12 and 3.13, each in a .venv of its ow
 golden: dev ## Write the golden SQL of the fold and the views from the code; review the difference
 	@POLYNYA_TEST_GOLDEN=1 $(BIN)/python -m pytest -q tests/lake/fold/test_golden.py
 
+# Tools that look at files need neither Java nor the jars.
 .PHONY: lint
-lint: dev ## Check style and format with ruff
+lint: $(DONE)/dev ## Check style and format with ruff
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
@@ -165,11 +167,11 @@ fmt: dev ## Format, and fix what ruff can
 	@$(BIN)/ruff format .
 
 .PHONY: type
-type: dev ## Check the types with mypy, strict
+type: $(DONE)/dev ## Check the types with mypy, strict
 	@$(BIN)/mypy
 
 .PHONY: arrows
-arrows: dev ## Check the import contracts: dependencies point downwards
+arrows: $(DONE)/dev ## Check the import contracts: dependencies point downwards
 	@$(BIN)/lint-imports
 
 .PHONY: bench
@@ -210,7 +212,7 @@ reference: install ## Write the reference pages and the JSON Schemas from the co
 	@$(BIN)/polynya schema export runtime/polynya/schema
 
 .PHONY: docs-check
-docs-check: install ## Check that the reference pages and the JSON Schemas are those of the code
+docs-check: $(DONE)/runtime ## Check that the reference pages and the JSON Schemas are those of the code
 	@$(BIN)/python -m polynya.cli.reference docs/reference --check
 	@$(BIN)/polynya schema export --check runtime/polynya/schema
 
@@ -304,7 +306,7 @@ $(DONE)/dev: requirements/dev.txt requirements/jdk.txt constructs/pyproject.toml
 	@echo "Installing the development tools"
 	@$(INSTALL) $(LOCKED) --requirement requirements/dev.txt --requirement requirements/jdk.txt
 	@$(INSTALL) --no-deps --no-build-isolation --editable constructs
-	@$(BIN)/python -m polynya.lake.spark.jars fetch --group aws --group kafka --group msk >/dev/null
+	@flock $(DONE)/jars.lock $(BIN)/python -m polynya.lake.spark.jars fetch --group aws --group kafka --group msk >/dev/null
 	@touch $@
 
 # In a folder of its own: pandas and dbt bring NumPy and much else, which the runtime does without.

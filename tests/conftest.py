@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -93,6 +95,22 @@ def _import_own_share(config: pytest.Config) -> None:
         # The collection imports it again, and tells what is wrong with it.
         with suppress(Exception, pytest.skip.Exception):
             import_module(name)
+    _read_own_share_of_constants(int(number), int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+
+
+def _read_own_share_of_constants(number: int, count: int) -> None:
+    """Let Hypothesis look for constants in an equal share of the modules of the product.
+
+    It tries what it finds as input, and keeps it in a file for each module. In a new clone each
+    process would read all modules as the collection ends, a second for a hundred of them.
+    """
+    # Late: the process that hands out the tests collects none.
+    from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
+
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if crc32(name.encode()) % count == number and file and is_local_module_file(file):
+            constants_from_module(module)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

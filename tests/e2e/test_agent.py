@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.agents import running_agent
+from tests.lab.commands import INTERPRETED_THERE
 from tests.oracle.packs.driver import ROOT, command, environment
 from tests.oracle.packs.read_back import READERS, internal_table
 from tests.projects import write_project
@@ -43,7 +44,11 @@ def status(folder: Path) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout.splitlines()[-1])
 
 
-def test_a_node_takes_up_edits_and_goes_on_whatever_is_broken(tmp_path: Path) -> None:
+def test_a_node_takes_up_edits_and_goes_on_whatever_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in INTERPRETED_THERE.items():
+        monkeypatch.setenv(name, value)
     users, logins = TASK.replace("NAME", "users"), TASK.replace("NAME", "logins")
     write_project(tmp_path, users=users, logins=logins)
     tasks = tmp_path / "tasks"

@@ -8,6 +8,7 @@ proves it on JDBC.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ import pytest
 from pyiceberg.catalog.glue import GlueCatalog
 
 from tests.aws import REGION, aws_server, client
+from tests.lab.commands import INTERPRETED_THERE
 from tests.projects import aws_project, write_project
 
 pytestmark = pytest.mark.spark
@@ -107,6 +109,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
         land(endpoint, "users//3.json", [{"userId": 9, "name": "x", "n": 1}])
         ran = subprocess.run(
             [sys.executable, "-c", COMMANDS, str(folder), endpoint],
+            env={**os.environ, **INTERPRETED_THERE},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]

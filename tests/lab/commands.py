@@ -25,6 +25,13 @@ INTERPRETED: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
+#: The same for processes with one JVM each, that run each query once: as environment.
+INTERPRETED_THERE: Final = {
+    "PYSPARK_SUBMIT_ARGS": " ".join(
+        [*(f"--conf {name}={value}" for name, value in INTERPRETED.items()), "pyspark-shell"]
+    )
+}
+
 
 class InProcessDriver(CommandDriver):
     """Each command has a session of its own, as a new process would: nothing is cached in it."""
