@@ -46,6 +46,9 @@ def system_error(error: BaseException) -> PolynyaError | None:
         return None
     where = None if error.filename is None else str(error.filename)
     reason = (error.strerror or str(error) or type(error).__name__)[:_SHOWN_CHARACTERS]
+    # Errors of certificates and names have numbers of their own, which mean something else here.
+    if error.errno in _UNREACHABLE or _is_of_network(error):
+        return CONNECTION_FAILED(where=where, reason=reason)
     if error.errno in _NO_ROOM:
         return DISK_FULL(where=where, why=reason)
     if error.errno in _DENIED or isinstance(error, PermissionError):
@@ -53,8 +56,6 @@ def system_error(error: BaseException) -> PolynyaError | None:
     if error.errno in _GONE or isinstance(error, FileNotFoundError):
         # Stores name the path that they do not have, and nothing else.
         return FILE_GONE(where=where, reason=reason)
-    if error.errno in _UNREACHABLE or _is_of_network(error):
-        return CONNECTION_FAILED(where=where, reason=reason)
     if error.errno is None:
         # Of a library, which uses the class for its own errors.
         return None
