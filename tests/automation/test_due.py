@@ -110,6 +110,58 @@ def test_an_overdue_task_starts_it_once_until_the_task_ends_well_again():
     assert moments(one, *looks, facts=facts) == [NOON + 3 * HOUR]
 
 
+def test_an_end_from_before_the_first_look_starts_nothing_though_it_is_learned_of_later():
+    one = automation(triggers=[{"after": ["shop"]}])
+    memory, found = decide(one, {}, TriggerFacts(), NOON).memory, []
+    for end in (NOON - HOUR, NOON + HOUR, NOON + HOUR):
+        decision = decide(one, memory, TriggerFacts({"shop": TaskEnds(end)}), NOON + 2 * HOUR)
+        memory = decision.memory
+        found.append(len(decision.due))
+
+    assert found == [0, 1, 0]
+
+
+def test_a_task_that_works_all_the_time_is_overdue_once_until_it_is_fresh_again():
+    one = automation(triggers=[{"overdue": "shop", "longer_than": "2h"}])
+    # It is three hours behind, then comes forward and is behind as far, then catches up.
+    behind = [0, 1, 2, 3, 3, 3, 3, 0, 1, 2, 3]
+    memory, found = {}, []
+    for hour, hours in enumerate(behind):
+        now = NOON + hour * HOUR
+        ends = TaskEnds(success=NOON - HOUR, fresh=now - hours * HOUR)
+        decision = decide(one, memory, TriggerFacts({"shop": ends}), now)
+        memory = decision.memory
+        if decision.due:
+            found.append(hour)
+
+    # By the seventh hour all was taken in that waited when the run began, and it is still behind.
+    assert found == [3, 10]
+
+
+def test_a_task_that_has_had_no_time_to_look_is_not_overdue_yet_and_starts_no_second_run():
+    one = automation(triggers=[{"overdue": "shop", "longer_than": "2h"}])
+    memory, found = {}, []
+    for hour, settling in enumerate((True, True, True, True, False, True, False)):
+        facts = TriggerFacts({"shop": TaskEnds(fresh=NOON, is_settling=settling)})
+        decision = decide(one, memory, facts, NOON + hour * HOUR)
+        memory = decision.memory
+        found += [hour for _ in decision.due]
+
+    assert found == [4]
+
+
+def test_an_overdue_task_starts_another_run_when_it_has_ended_well_between_two_looks():
+    one = automation(triggers=[{"overdue": "shop", "longer_than": "2h"}])
+    memory, found = {}, []
+    for hour, end in ((3, 0), (4, 0), (9, 5), (10, 5)):
+        facts = TriggerFacts({"shop": TaskEnds(NOON + end * HOUR)})
+        decision = decide(one, memory, facts, NOON + hour * HOUR)
+        memory = decision.memory
+        found += [hour for _ in decision.due]
+
+    assert found == [3, 9]
+
+
 def test_a_file_starts_it_when_it_appears_or_changes_and_not_when_it_goes():
     one = automation(triggers=[{"file": "*.done"}])
     memory, found = {}, []

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from polynya.automation.commands import ActionEnd, Surroundings, arguments_of
+from polynya.automation.due import TaskEnds
 from polynya.automation.runner import AutomationRunner
 from polynya.automation.state import FOLDER, AutomationStore
 from polynya.model.errors import ConflictError, OperationError
@@ -319,3 +320,46 @@ def test_where_agents_own_the_tables_actions_ask_them(place, surroundings, state
     assert len(here.commands.called) == commands
     waits = [line for line in here.commands.called if line.endswith("--wait")]
     assert len(waits) == 2 * int(surroundings is not Surroundings.RUN)
+
+
+class Overtaken(AutomationStore):
+    """A store in which another process looks right after this one has read the end of a task."""
+
+    def __init__(self, store, then):
+        super().__init__(store)
+        self.then = then
+
+    def ends(self, task):
+        found = super().ends(task)
+        then, self.then = self.then, lambda: None
+        then()
+        return found
+
+
+def test_an_end_that_another_process_used_meanwhile_starts_nothing(place):
+    here = place(triggers=[{"after": ["shop"]}])
+    other, objects = here.process(), LocalObjectStore(here.folder / "warehouse")
+
+    def end_and_look():
+        here.hour()
+        here.store.ended("shop", here.clock.now(), success=True)
+        here.look(other)
+
+    here.look(other)
+    end_and_look()
+    here.store = Overtaken(objects, end_and_look)
+    slow = here.process()
+    here.store = AutomationStore(objects)
+    here.look(slow)
+
+    assert [run.state for run in here.told] == ["success", "success"]
+
+
+def test_ends_of_tasks_never_go_back(place):
+    here = place()
+    now = here.clock.now()
+    here.store.ended("shop", now, success=True)
+    here.store.ended("shop", now - timedelta(hours=1), success=True)
+    here.store.ended("shop", now - timedelta(hours=2), success=False)
+
+    assert here.store.ends("shop") == TaskEnds(now, now - timedelta(hours=2))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -53,6 +54,7 @@ class Cluster:
         self.store = AutomationStore(LocalObjectStore(self.folder / "warehouse"))
         self.clock, self.told = FakeClock(), list[Event]()
         self.commands = Recorded()
+        self.names: dict[int, str] = {}
         #: Threads of nodes that died, which do nothing more.
         self.dead: set[threading.Thread] = set()
 
@@ -64,11 +66,21 @@ class Cluster:
             store_of=lambda _: self.store, commands_of=lambda _: self.commands,
         )  # fmt: skip
         made.configure(load_project(self.folder))
+        self.names[id(made)] = name
         return made
 
-    def leads(self, node: Any, *, leading: bool = True, leader: str | None = "n1") -> None:
-        """A report of the node says whether it leads."""
-        node.put({"state": "running", "sharing": {"leading": leading, "leader": leader}})
+    def leads(
+        self,
+        node: Any,
+        *,
+        leading: bool = True,
+        leader: str | None = "n1",
+        tasks: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """A report of the node says whether it leads, and how its tasks are."""
+        sharing = {"leading": leading, "leader": leader}
+        head = {"at": self.clock.now(), "node": self.names[id(node)], "cluster": "main"}
+        node.put({**head, "state": "running", "sharing": sharing, "tasks": tasks})
 
     def look(self, *nodes: Any) -> None:
         """Let each node look, and runs that do not hang end."""
@@ -204,18 +216,115 @@ def test_actions_take_no_table_from_its_owner(
     assert here.commands.lines == [one.replace("PROJECT", str(here.folder)) for one in lines]
 
 
-def test_what_waits_for_the_end_of_a_task_starts_nothing_and_says_so(tmp_path: Path) -> None:
-    triggers = "triggers: [{after: [users]}, {overdue: users, longer_than: 1h}]\n"
-    here = Cluster(tmp_path, triggers + VALIDATE)
-    node = here.node()
-    here.leads(node)
-    for _ in range(4):
-        here.look(node)
-        here.hour()
+AFTER = "triggers: [{after: [users]}, {overdue: users, longer_than: 1h}]\n"
 
+
+def users_of(*, own: bool, step: datetime | None = None, **values: Any) -> dict[str, Any]:
+    """The task `users` in a report of a node; `step` is its last commit."""
+    unit = {
+        "state": "running" if own else "elsewhere", "reason": "runs", "held": False,
+        "failed_in_a_row": 0, "rounds": 9, "epoch": 1, "version": "v1", "lag_seconds": 0.0,
+        "last_step": None if step is None else {"type": "batch.copied", "at": step},
+        "backlog": {"files": 0}, "streams": {}, "captures": {}, "mirrors": {}, **values,
+    }  # fmt: skip
+    return {"users": {"jobs": {"users": unit}}}
+
+
+def test_a_commit_of_any_node_starts_what_waits_for_the_task_once(tmp_path: Path) -> None:
+    here = Cluster(tmp_path, AFTER + VALIDATE)
+    owner, leader, next_leader = here.node("n1"), here.node("n2"), here.node("n3")
+
+    def turn(lead: Any, **unit: Any) -> None:
+        here.clock.advance(timedelta(minutes=2))
+        for node in (owner, leader, next_leader):
+            tasks = users_of(own=node is owner, **unit)
+            here.leads(node, leading=node is lead, leader="another", tasks=tasks)
+            here.look(node)
+
+    turn(leader)
+    turn(leader)
+    step = here.clock.now() + timedelta(seconds=90)
+    turn(leader, step=step)
+    turn(leader, step=step)
+    assert [run.why for run in here.store.runs("checks")] == ["users ended well"]
+    # The next leader starts nothing again, and sees the next end.
+    turn(next_leader, step=step)
+    assert here.runs() == ["success"]
+    step = here.clock.now() + timedelta(seconds=90)
+    turn(next_leader, step=step)
+    turn(leader, step=step)
+
+    assert here.runs() == ["success"] * 2
+    assert "automation.failed" not in [event.type for event in here.told]
+
+
+def test_two_leaders_start_one_run_for_an_end_of_a_task(tmp_path: Path) -> None:
+    here = Cluster(tmp_path, AFTER + VALIDATE)
+    nodes = [here.node(name) for name in ("n1", "n2", "n3")]
+
+    def turn(step: datetime | None = None) -> None:
+        for node in nodes:
+            here.leads(node, tasks=users_of(own=node is nodes[0], step=step))
+        threads = [threading.Thread(target=node.look) for node in nodes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        here.look(*nodes)
+        here.clock.advance(timedelta(minutes=2))
+
+    turn()
+    for _ in range(3):
+        step = here.clock.now() - timedelta(seconds=30)
+        turn(step)
+        turn(step)
+
+    assert here.runs() == ["success"] * 3
+
+
+def test_a_task_that_takes_nothing_in_is_overdue_once_also_for_the_next_leader(
+    tmp_path: Path,
+) -> None:
+    here = Cluster(tmp_path, AFTER + VALIDATE)
+    owner, other = here.node("n1"), here.node("n2")
+    fails = {"failed_in_a_row": 3, "reason": "POLYNYA-LAKE-001: no such column"}
+
+    def hours(number: int, lead: Any, **unit: Any) -> None:
+        for _ in range(6 * number):
+            here.clock.advance(timedelta(minutes=10))
+            for node in (owner, other):
+                tasks = users_of(own=node is owner, **unit)
+                here.leads(node, leading=node is lead, leader="another", tasks=tasks)
+                here.look(node)
+
+    hours(3, other)
     assert here.runs() == []
-    idle = [event for event in here.told if event.type == "automation.idle"]
-    assert [getattr(event, "trigger", "") for event in idle] == ["after", "overdue"]
+    hours(2, other, **fails)
+    hours(2, owner, **fails)
+    assert [run.why for run in here.store.runs("checks")] == [
+        "users has not ended well for longer than 1h"
+    ]
+    hours(1, owner)
+    hours(2, owner, **fails)
+
+    assert here.runs() == ["success"] * 2
+
+
+def test_a_failure_starts_what_waits_for_it(tmp_path: Path) -> None:
+    triggers = "triggers: [{after: [users], result: failure}]\n"
+    here = Cluster(tmp_path, triggers + VALIDATE)
+    node = here.node(coordination=None)
+    for state in ("running", "waiting", "waiting", "running", "waiting"):
+        here.clock.advance(timedelta(minutes=2))
+        failed = int(state == "waiting")
+        unit = users_of(own=True, state=state, failed_in_a_row=failed, epoch=None)
+        here.leads(node, tasks=unit)
+        here.look(node)
+        here.clock.advance(timedelta(minutes=2))
+        here.leads(node, tasks=unit)
+        here.look(node)
+
+    assert [run.why for run in here.store.runs("checks")] == ["users ended with a failure"] * 2
 
 
 def test_the_next_moment_wakes_an_empty_cluster_unless_it_is_paused(tmp_path: Path) -> None:
@@ -257,6 +366,5 @@ def test_what_a_cluster_does_not_carry_out_is_a_warning_of_validate(
     assert main(told) == 0
     warnings = json.loads(capsys.readouterr().out.splitlines()[-1])["warnings"]
     assert [one.split(": in the cluster main, ")[1] for one in warnings] == [
-        "trigger 1 starts nothing, because tasks of a cluster have no end",
         "action 1 is skipped: agents copy all the time",
     ]

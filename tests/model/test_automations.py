@@ -8,7 +8,7 @@ from polynya.model.automations import load_automations
 from polynya.model.config.aws import AwsAccess
 from polynya.model.loader import load_project
 from polynya.store.project_archive import export, unpack
-from tests.projects import BANK, USERS, write_project
+from tests.projects import BANK, PROJECT, USERS, write_project
 
 HEAD = "apiVersion: polynya/v1\nkind: automation\n"
 
@@ -70,6 +70,19 @@ def test_automations_that_start_each_other_are_a_cycle_with_its_path(tmp_path):
         ("POLYNYA-AUT-002", "automations/a.yml:4:1")
     ]
     assert "a → bank → b → users → a" in errors[0][2]
+
+
+def test_in_a_cluster_a_reload_of_a_task_is_part_of_a_cycle(tmp_path):
+    text = of("{after: [users]}", "{reload: users}")
+    assert loaded(tmp_path / "laptop", a=text)[1] == []
+
+    cluster = tmp_path / "cluster"
+    write_project(cluster, project=f"{PROJECT}cluster: main\n", users=USERS, bank=BANK)
+    (cluster / "automations").mkdir()
+    (cluster / "automations" / "a.yml").write_text(f"{HEAD}name: a\n{text}")
+    _, errors = load_automations(load_project(cluster), {})
+
+    assert [error.code for error in errors] == ["POLYNYA-AUT-002"]
 
 
 def test_a_name_of_two_automations_is_an_error(tmp_path):

@@ -19,12 +19,6 @@ OF_AUTOMATIONS: list[tuple[Event, Level, str, dict[str, Any]]] = [
         {**_RUN, "seconds": 2.04, "code": None},
     ),
     (
-        automations.AutomationIdle(subject="nightly", trigger="after"),
-        Level.CAUTION,
-        "nightly: `after` starts nothing in an agent, whose tasks have no end",
-        {"subject": "nightly", "trigger": "after"},
-    ),
-    (
         automations.AutomationFailed(subject="n1", error=BROKEN),
         Level.WARNING,
         "n1: it cannot be read (POLYNYA-AUT-008)",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -96,6 +98,38 @@ def test_what_is_not_there_is_a_problem_with_a_code(
     client: TestClient, method: str, path: str, status: int, code: str
 ) -> None:
     assert told(client.request(method, path)) == (status, f"POLYNYA-SRV-{code}")
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "code"),
+    [
+        (errno.ENOSPC, 507, "POLYNYA-DEP-011"),
+        (errno.EACCES, 503, "POLYNYA-DEP-010"),
+        (errno.ENOENT, 503, "POLYNYA-STO-004"),
+        (errno.EMFILE, 503, "POLYNYA-DEP-021"),
+    ],
+)
+def test_a_refusal_of_the_system_is_a_problem_with_place_and_fix_and_no_bug(
+    folder: Path,
+    client: TestClient,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    status: int,
+    code: str,
+) -> None:
+    place = str(folder / "tasks" / "users.yml")
+
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number), place)
+
+    monkeypatch.setattr(ServerState, "documents", property(refused))
+    answer = client.get(TASK)
+
+    assert told(answer) == (status, code)
+    body = answer.json()
+    assert body["where"] == place
+    assert body["retryable"] is True
+    assert body["fix"]
 
 
 def test_only_the_fields_that_are_named_are_answered(client: TestClient) -> None:

@@ -22,10 +22,8 @@ from polynya.model.config.automation import (
     Automation,
     ExportAction,
     MaintainAction,
-    OverdueTrigger,
     ReloadAction,
     RunAction,
-    TaskTrigger,
     ValidateAction,
     VerifyAction,
 )
@@ -89,9 +87,6 @@ def refused(action: Action, surroundings: Surroundings) -> ActionEnd | None:
 
 def idle_in_cluster(settings: Automation) -> Iterator[str]:
     """What an automation has and a cluster does not carry out, in words."""
-    for number, trigger in enumerate(settings.triggers, 1):
-        if isinstance(trigger, TaskTrigger | OverdueTrigger):
-            yield f"trigger {number} starts nothing, because tasks of a cluster have no end"
     for number, action in enumerate(settings.actions, 1):
         end = refused(action, Surroundings.CLUSTER)
         why = skipped_why(action, Surroundings.CLUSTER)

@@ -36,26 +36,42 @@ _MOST_LEFT_OUT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class TaskEnds:
-    """When runs of a task last ended well, and with a failure; in UTC, None: never."""
+    """When runs of a task last ended well, and with a failure; in UTC, None: never.
+
+    `fresh`: where a task works all the time, all that came before this moment was taken in.
+    `is_settling`: it has had no time to look for what waits, so it may be fresher.
+    """
 
     success: datetime | None = None
     failure: datetime | None = None
+    fresh: datetime | None = None
+    is_settling: bool = False
 
     def last(self, result: str) -> datetime | None:
         """The last end with a result: `success`, `failure` or `either`."""
         ends = {"success": [self.success], "failure": [self.failure]}
         moments = ends.get(result, [self.success, self.failure])
-        return max((moment for moment in moments if moment is not None), default=None)
+        return _latest(*moments)
+
+    def with_later(self, other: TaskEnds) -> TaskEnds:
+        """The later one of each moment: what is known of a task never goes back."""
+        return TaskEnds(
+            _latest(self.success, other.success),
+            _latest(self.failure, other.failure),
+            _latest(self.fresh, other.fresh),
+            is_settling=self.is_settling or other.is_settling,
+        )
+
+
+def _latest(*moments: datetime | None) -> datetime | None:
+    return max((moment for moment in moments if moment is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerFacts:
-    """What triggers depend on: ends of tasks by name, and versions of files by glob and path.
+    """What triggers depend on: ends of tasks by name, and versions of files by glob and path."""
 
-    Where tasks run all the time they have no ends: None, and what waits for them starts nothing.
-    """
-
-    tasks: Mapping[str, TaskEnds] | None = field(default_factory=dict)
+    tasks: Mapping[str, TaskEnds] = field(default_factory=dict)
     files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -64,8 +80,9 @@ class TriggerMemory:
     """What a trigger has used.
 
     Attributes:
-        seen: moment up to which a schedule was looked at, in UTC.
-        used: tasks with the end that was used, in ISO 8601, or files with their version.
+        seen: moment up to which a schedule was looked at, or the first look; in UTC.
+        used: tasks with the end that was used, or with the moment when an overdue one started a
+            run, in ISO 8601; or files with their version.
     """
 
     seen: datetime | None = None
@@ -124,14 +141,10 @@ def decide(
                 clock = automation.clocks[index]
                 after[key], found, lost = _of_schedule(settings, trigger, clock, known, now)
                 left_out += lost
-            case TaskTrigger() | OverdueTrigger() if facts.tasks is None:
-                found = []
-                if known is not None:
-                    after[key] = known
             case TaskTrigger():
-                after[key], found = _of_tasks(trigger, known, facts.tasks or {}, now)
+                after[key], found = _of_tasks(trigger, known, facts.tasks, now)
             case OverdueTrigger():
-                after[key], found = _of_overdue(trigger, known, facts.tasks or {}, now)
+                after[key], found = _of_overdue(trigger, known, facts.tasks, now)
             case FileTrigger():
                 after[key], found = _of_files(trigger, known, facts, now)
             case WebhookTrigger() | ApiTrigger():
@@ -205,14 +218,20 @@ def _of_tasks(
     ends = {task: tasks.get(task, TaskEnds()).last(trigger.result) for task in trigger.after}
     texts = {task: end.isoformat() for task, end in ends.items() if end is not None}
     if known is None:
-        return TriggerMemory(used=texts), []
-    news = [task for task in texts if texts[task] != known.used.get(task)]
+        return TriggerMemory(now.astimezone(UTC), texts), []
+    # In a cluster an end may be learned of after the first look, and be from before it.
+    news = [
+        task
+        for task, text in texts.items()
+        if text != known.used.get(task)
+        and (known.seen is None or datetime.fromisoformat(text) >= known.seen)
+    ]
     enough = bool(news) if trigger.when == "any" else len(news) == len(ends)
     if not enough:
         return known, []
     what = {"success": "well", "failure": "with a failure"}.get(trigger.result, "")
     why = f"{', '.join(news)} ended {what}".rstrip()
-    return TriggerMemory(used=texts), [DueMoment(now.astimezone(UTC), why)]
+    return TriggerMemory(known.seen, texts), [DueMoment(now.astimezone(UTC), why)]
 
 
 def _of_overdue(
@@ -222,18 +241,21 @@ def _of_overdue(
     now: datetime,
 ) -> tuple[TriggerMemory, list[DueMoment]]:
     first = known or TriggerMemory(seen=now.astimezone(UTC))
-    ended = tasks.get(trigger.overdue, TaskEnds()).success
-    # One that never ended well is overdue from the first look on.
-    since = ended or first.seen
-    if since is None or now - since <= trigger.longer_than:
+    ends = tasks.get(trigger.overdue, TaskEnds())
+    if ends.is_settling:
         return first, []
-    mark = since.isoformat()
-    if first.used.get(trigger.overdue) == mark:
+    # One that never ended well is overdue from the first look on.
+    since = _latest(ends.success, ends.fresh) or first.seen
+    if since is None or now - since <= trigger.longer_than:
+        return (TriggerMemory(first.seen) if first.used else first), []
+    used = first.used.get(trigger.overdue)
+    # One that is behind all the time comes forward, too, and stays overdue.
+    if used is not None and since <= datetime.fromisoformat(used):
         return first, []
     limit = format_duration(trigger.longer_than)
     why = f"{trigger.overdue} has not ended well for longer than {limit}"
-    memory = TriggerMemory(first.seen, {trigger.overdue: mark})
-    return memory, [DueMoment(now.astimezone(UTC), why)]
+    at = now.astimezone(UTC)
+    return TriggerMemory(first.seen, {trigger.overdue: at.isoformat()}), [DueMoment(at, why)]
 
 
 def _of_files(

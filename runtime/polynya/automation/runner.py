@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
@@ -27,7 +27,7 @@ from polynya.automation.commands import (
     refused,
     skipped_why,
 )
-from polynya.automation.due import DueDecision, DueMoment, TriggerFacts, decide
+from polynya.automation.due import DueDecision, DueMoment, TaskEnds, TriggerFacts, decide
 from polynya.automation.state import (
     SILENT,
     AutomationState,
@@ -39,14 +39,8 @@ from polynya.automation.state import (
     run_id,
 )
 from polynya.engine.errors import as_polynya
-from polynya.model.automations import LoadedAutomation
-from polynya.model.config.automation import (
-    Action,
-    Automation,
-    FileTrigger,
-    OverdueTrigger,
-    TaskTrigger,
-)
+from polynya.model.automations import LoadedAutomation, awaited_tasks
+from polynya.model.config.automation import Action, Automation, FileTrigger
 from polynya.model.error_catalogue.automations import AUTOMATION_BUSY
 from polynya.model.errors import PolynyaError
 from polynya.store.clock import Clock
@@ -60,6 +54,8 @@ _LONGEST_PAUSE: Final = timedelta(minutes=15)
 _MOST_FILES: Final = 10_000
 
 Tell = Callable[[RunLog], None]
+#: When runs of tasks last ended.
+EndsOf = Callable[[Collection[str]], Mapping[str, TaskEnds]]
 
 
 class AutomationRunner:
@@ -76,6 +72,7 @@ class AutomationRunner:
         stop: ends runs under way when it is set.
         surroundings: where this process is, which decides what an action can do.
         archives: the place of archives of the project, if it is not the project folder.
+        ends_of: finds when runs of tasks ended; default: as commands have noted it.
     """
 
     def __init__(
@@ -91,7 +88,9 @@ class AutomationRunner:
         stop: threading.Event,
         surroundings: Surroundings = Surroundings.RUN,
         archives: str | None = None,
+        ends_of: EndsOf | None = None,
     ) -> None:
+        self._ends_of = ends_of or (lambda tasks: {task: store.ends(task) for task in tasks})
         self._automations = {one.settings.name: one for one in automations}
         self._store, self._landing, self._directory = store, landing, directory
         self._commands, self._clock, self._tell, self._stop = commands, clock, tell, stop
@@ -188,7 +187,6 @@ class AutomationRunner:
     def _look_at(self, automation: LoadedAutomation) -> RunningRun | None:
         """Take note of what triggers an automation; its run, when this process begins one."""
         settings, now = automation.settings, self._clock.now()
-        facts = self._facts(automation)
         begun: RunningRun | None = None
         left_out: tuple[DueMoment, ...] = ()
 
@@ -197,6 +195,8 @@ class AutomationRunner:
             begun, left_out = None, ()
             state = self._without_dead(settings.name, state, now)
             call = state.call
+            # Facts from before the state was read may be older than those that it has used.
+            facts = self._facts(automation)
             decision = decide(automation, state.memory, facts, now, call)
             state = state.model_copy(update={"memory": dict(decision.memory), "call": None})
             if state.paused is not None or not settings.enabled:
@@ -220,18 +220,9 @@ class AutomationRunner:
         return begun
 
     def _facts(self, automation: LoadedAutomation) -> TriggerFacts:
-        tasks: set[str] = set()
-        globs: set[str] = set()
-        for trigger in automation.settings.triggers:
-            if isinstance(trigger, TaskTrigger):
-                tasks.update(trigger.after)
-            elif isinstance(trigger, OverdueTrigger):
-                tasks.add(trigger.overdue)
-            elif isinstance(trigger, FileTrigger):
-                globs.add(trigger.file)
-        # The tasks of an agent have no end.
-        is_run = self._surroundings is Surroundings.RUN
-        ends = {task: self._store.ends(task) for task in tasks} if is_run else None
+        tasks, triggers = awaited_tasks([automation]), automation.settings.triggers
+        globs = {one.file for one in triggers if isinstance(one, FileTrigger)}
+        ends = self._ends_of(tasks) if tasks else {}
         return TriggerFacts(ends, {glob: self._files(glob) for glob in globs})
 
     def _files(self, glob: str) -> dict[str, str]:

@@ -3,13 +3,14 @@
 `state/NAME.json` has the memory of the triggers, the run under way and the pause. It is only
 changed by conditional writes, so of several processes that find the same moment due one starts the
 run. `runs/NAME/ID.json` is the log of a run with its steps, kept for 30 days. `tasks/NAME.json`
-says when runs of a task ended, and `looked.json` when a process last looked. No JVM is needed to
-read them.
+says when runs of a task ended, `nodes/CLUSTER/NODE.json` how far the units of a node are, and
+`looked.json` when a process last looked. No JVM is needed to read them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
@@ -118,9 +119,35 @@ class LastLook(_Stored):
     by: str
 
 
+class UnitProgress(_Stored):
+    """How far a unit of a task is that works all the time.
+
+    Attributes:
+        epoch: of its owner; what an owner of a lower epoch says no longer counts.
+        fresh: all that came before this moment was taken in.
+        step: when something was committed last.
+        failed: when it last began to fail.
+        failing: it still does.
+    """
+
+    epoch: int = 0
+    fresh: datetime | None = None
+    step: datetime | None = None
+    failed: datetime | None = None
+    failing: bool = False
+
+
+class NodeProgress(_Stored):
+    """The units that a node owned at a moment, by task and name."""
+
+    at: datetime
+    units: dict[str, dict[str, UnitProgress]] = Field(default_factory=dict)
+
+
 class _Ends(_Stored):
     success: datetime | None = None
     failure: datetime | None = None
+    fresh: datetime | None = None
 
 
 def run_id(moment: datetime) -> str:
@@ -240,21 +267,55 @@ class AutomationStore:
 
     def ended(self, task: str, moment: datetime, *, success: bool) -> None:
         """Take note that a run of a task ended."""
-        ends = self.ends(task)
-        kept = _Ends(
-            success=moment if success else ends.success,
-            failure=ends.failure if success else moment,
-        )
-        self._store.put(f"{FOLDER}/tasks/{task}.json", kept.model_dump_json().encode())
+        self.note_ends(task, TaskEnds(moment) if success else TaskEnds(failure=moment))
+
+    def note_ends(self, task: str, ends: TaskEnds) -> TaskEnds:
+        """Take note of ends of a task, unless later ones are known; those that are known then."""
+        while True:
+            known, version = self._ends(task)
+            later = known.with_later(ends)
+            if later == known:
+                return known
+            path = f"{FOLDER}/tasks/{task}.json"
+            kept = _Ends(success=later.success, failure=later.failure, fresh=later.fresh)
+            data = kept.model_dump_json().encode()
+            if version is None and self._store.put_if_absent(path, data):
+                return later
+            if version is not None and self._store.put_if_unchanged(path, data, version):
+                return later
 
     def ends(self, task: str) -> TaskEnds:
         """When runs of a task last ended."""
+        return self._ends(task)[0]
+
+    def _ends(self, task: str) -> tuple[TaskEnds, str | None]:
         try:
-            data = self._store.read(f"{FOLDER}/tasks/{task}.json", _MAX_FILE_BYTES).data
-            known = _Ends.model_validate_json(data)
-        except (FileNotFoundError, ValidationError):
-            return TaskEnds()
-        return TaskEnds(known.success, known.failure)
+            content = self._store.read(f"{FOLDER}/tasks/{task}.json", _MAX_FILE_BYTES)
+        except FileNotFoundError:
+            return TaskEnds(), None
+        try:
+            known = _Ends.model_validate_json(content.data)
+        except ValidationError:
+            return TaskEnds(), content.version
+        return TaskEnds(known.success, known.failure, known.fresh), content.version
+
+    def note_progress(self, node: str, progress: NodeProgress) -> None:
+        """Take note of how far the units of a node are."""
+        self._store.put(f"{FOLDER}/nodes/{node}.json", progress.model_dump_json().encode())
+
+    def progress(self) -> dict[str, NodeProgress]:
+        """How far the units of each node are, by node; a damaged file says nothing."""
+        found, folder = {}, f"{FOLDER}/nodes/"
+        for info in self._store.list(folder.rstrip("/")):
+            node = info.path.removeprefix(folder).removesuffix(".json")
+            with suppress(FileNotFoundError, ValidationError):
+                data = self._store.read(info.path, _MAX_FILE_BYTES).data
+                found[node] = NodeProgress.model_validate_json(data)
+        return found
+
+    def forget_node(self, node: str) -> None:
+        """Remove what a node has told that is gone."""
+        self._store.delete(f"{FOLDER}/nodes/{node}.json")
 
     def looked(self, look: LastLook) -> None:
         """Take note that a process looks."""

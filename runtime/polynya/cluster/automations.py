@@ -8,23 +8,24 @@ A run ends with its node: the next look closes it as interrupted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from polynya.automation.commands import ChildCommands, Commands, Surroundings
+from polynya.automation.due import TaskEnds
 from polynya.automation.outlook import next_moments
 from polynya.automation.runner import AutomationRunner
 from polynya.automation.state import AutomationState, AutomationStore, RunLog
+from polynya.cluster.task_ends import TaskProgress
 from polynya.engine.errors import as_polynya
-from polynya.model.automations import LoadedAutomation, load_automations
-from polynya.model.config.automation import OverdueTrigger, TaskTrigger
+from polynya.model.automations import LoadedAutomation, awaited_tasks, load_automations
 from polynya.model.errors import PolynyaError
 from polynya.model.loader import LoadedProject
 from polynya.notify.conditions import speaks
-from polynya.observe.automations import AutomationEnded, AutomationFailed, AutomationIdle
+from polynya.observe.automations import AutomationEnded, AutomationFailed
 from polynya.observe.events import EventSink
 from polynya.store.clock import Clock
 from polynya.store.places import store_at
@@ -86,6 +87,9 @@ class ClusterAutomations:
         self._runner: AutomationRunner | None = None
         self._automations: tuple[LoadedAutomation, ...] = ()
         self._told: set[str] = set()
+        self._awaited: frozenset[str] = frozenset()
+        self._progress: TaskProgress | None = None
+        self._report: Mapping[str, Any] | None = None
         self._leads = False
         self._thread: threading.Thread | None = None
 
@@ -101,16 +105,13 @@ class ClusterAutomations:
             automations, runner = [], None
         with self._lock:
             self._automations, self._runner = tuple(automations), runner
+            self._awaited = awaited_tasks(automations)
         for wrong in errors:
             self._failed(wrong.where or project.project.name, wrong)
-        for one in automations:
-            for trigger in one.settings.triggers:
-                if isinstance(trigger, TaskTrigger | OverdueTrigger):
-                    word = "after" if isinstance(trigger, TaskTrigger) else "overdue"
-                    self._tell(AutomationIdle(subject=one.settings.name, trigger=word))
 
     def put(self, report: Mapping[str, Any]) -> None:
-        """Learn from a report of this node whether it looks; an outlet of the agent."""
+        """Learn from a report of this node whether it looks, and of units; an outlet of it."""
+        self._report = report
         self._leads = report["state"] == "running" and speaks(report)
 
     def due(self, now: datetime) -> dict[str, datetime]:
@@ -135,13 +136,17 @@ class ClusterAutomations:
         self._stop.set()
 
     def look(self) -> None:
-        """Look once, if this node leads; runs work on threads of their own."""
+        """Tell of units, and look once if this node leads; runs work on their own threads."""
         with self._lock:
-            runner = self._runner
-        if runner is None or not self._leads or self._stop.is_set():
+            runner, awaited, progress = self._runner, self._awaited, self._progress
+        report = self._report
+        if runner is None or report is None or self._stop.is_set():
             return
         try:
-            runner.look(lambda error: self._failed(self._place.node, error))
+            if progress is not None and awaited and report["state"] == "running":
+                progress.tell(report, awaited)
+            if self._leads:
+                runner.look(lambda error: self._failed(self._place.node, error))
         except Exception as error:  # noqa: BLE001 - the edge of the thread: data work goes on
             self._failed(self._place.node, as_polynya(error))
 
@@ -158,10 +163,13 @@ class ClusterAutomations:
     def _runner_of(
         self, project: LoadedProject, automations: list[LoadedAutomation]
     ) -> AutomationRunner:
-        shares = self._place.coordination is not None
+        shares, store = self._place.coordination is not None, self._store_of(project)
+        if self._progress is None:
+            # An agent whose warehouse changes starts again.
+            self._progress = TaskProgress(store)
         return AutomationRunner(
             automations=automations,
-            store=self._store_of(project),
+            store=store,
             landing=store_at(project.target.landing, project.target.aws),
             directory=project.directory,
             commands=self._commands_of(project),
@@ -171,7 +179,14 @@ class ClusterAutomations:
             surroundings=Surroundings.CLUSTER if shares else Surroundings.AGENT,
             # A file of the node would end with it.
             archives=f"{project.target.warehouse}/{ARCHIVES}",
+            ends_of=self._ends,
         )
+
+    def _ends(self, tasks: Collection[str]) -> Mapping[str, TaskEnds]:
+        progress, report = self._progress, self._report
+        assert progress is not None, "a runner has a store"
+        assert report is not None, "only a node that has reported looks"
+        return progress.ends(report, tasks)
 
     def _children(self, project: LoadedProject) -> Commands:
         target, variables = project.target.name, self._place.variables

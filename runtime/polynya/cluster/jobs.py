@@ -32,9 +32,16 @@ from polynya.model.config.task_kinds import Task
 from polynya.model.errors import FencedError, PolynyaError, TaskStoppedError
 from polynya.observe import cluster
 from polynya.observe.capture import CaptureLanded
-from polynya.observe.engine import BatchCopied, DatasetApplied, ExtractApplied, ReloadLoaded
+from polynya.observe.engine import (
+    BatchCopied,
+    DatasetApplied,
+    ExtractApplied,
+    ReloadLoaded,
+    RowsDerived,
+)
 from polynya.observe.events import Event, EventSink
 from polynya.observe.maintenance import MaintenanceDone, TableHealth
+from polynya.observe.mirror import MirrorRefreshed
 from polynya.observe.streams import StreamLanded
 from polynya.store.clock import Clock
 
@@ -225,6 +232,8 @@ _PROGRESS_EVENTS: Final = (
     ExtractApplied,
     StreamLanded,
     CaptureLanded,
+    RowsDerived,
+    MirrorRefreshed,
 )
 
 
@@ -249,6 +258,7 @@ class AgentJob:
         decision: the last one.
         held: what of it waits for a decision of its owner: a suspended dataset.
         backlog: what waits for it, also while it does not work.
+        rounds: of the run that works: after each, nothing was left that it could do.
         records, quarantined, failed, fences: totals since the agent started; so is `maintained`, in
             bytes that maintenance wrote, and `busy_seconds`, the time of steps that moved data.
         where: see `Right`; None where nodes share nothing.
@@ -271,6 +281,7 @@ class AgentJob:
     decision: JobDecision | None = None
     held: str | None = None
     backlog: Backlog = field(default_factory=Backlog)
+    rounds: int = 0
     records: int = 0
     quarantined: int = 0
     failed: int = 0
@@ -359,12 +370,13 @@ class AgentJob:
         """It works from now on, or executes a command."""
         self.doing = doing
         self.run, self.number, self.stopping, self.held = run, number, False, None
-        self.epoch, self.fenced = epoch, None
+        self.epoch, self.fenced, self.rounds = epoch, None, 0
         self.running = self.tried = self.wanted
 
     def went_well(self, held: str | None) -> None:
         """A round did."""
         self.failures, self.held = [], held
+        self.rounds += 1
 
     def ended(self, error: PolynyaError | None, now: float, draw: Callable[[], float]) -> None:
         """It no longer works; `now` in monotonic seconds, `draw` in [0, 1) spreads the pause."""

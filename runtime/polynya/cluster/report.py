@@ -171,6 +171,7 @@ def _tasks(facts: AgentFacts) -> dict[str, Any]:
             "reason": job.reason,
             "held": job.held is not None,
             "version": job.running or job.wanted,
+            "rounds": job.rounds,
             "records": job.records,
             "quarantined": job.quarantined,
             "failures": job.failed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -76,7 +76,8 @@ def load_automations(
         if file.sound and not problems:
             loaded[settings.name] = LoadedAutomation(settings, shown_as, clocks)
             files[settings.name] = file
-    for cycle in cycles([one.settings for one in loaded.values()]):
+    shares = project.project.cluster is not None
+    for cycle in cycles([one.settings for one in loaded.values()], reloads=shares):
         file = files[cycle[0]]
         problem = Problem(("triggers",), AUTOMATION_CYCLE(path=" → ".join((*cycle, cycle[0]))))
         errors.extend(located([problem], file.document, file.shown_as))
@@ -165,17 +166,36 @@ def _unknown_tasks(settings: Automation, project: LoadedProject) -> Iterator[Pro
             yield Problem(path, error)
 
 
-def cycles(automations: Sequence[Automation]) -> list[tuple[str, ...]]:
+def _tasks_run_by(automation: Automation, *, reloads: bool) -> Iterator[str]:
+    for action in automation.actions:
+        if isinstance(action, RunAction):
+            yield from action.run
+        elif isinstance(action, ReloadAction) and reloads:
+            yield action.reload
+
+
+def awaited_tasks(automations: Iterable[LoadedAutomation]) -> frozenset[str]:
+    """The tasks whose ends start automations."""
+    found: set[str] = set()
+    for one in automations:
+        for trigger in one.settings.triggers:
+            if isinstance(trigger, TaskTrigger):
+                found.update(trigger.after)
+            elif isinstance(trigger, OverdueTrigger):
+                found.add(trigger.overdue)
+    return frozenset(found)
+
+
+def cycles(automations: Sequence[Automation], *, reloads: bool = False) -> list[tuple[str, ...]]:
     """Automations that start each other without end, one cycle for each group of them.
 
-    One starts another when it runs a task that the other waits for with `after`. The path of each
-    cycle names automations and tasks in turn: `(automation, task, automation, task, …)`.
+    One starts another when it runs a task that the other waits for with `after`. In a cluster
+    (`reloads`) one that reloads it does, too. The path of each cycle names automations and tasks in
+    turn: `(automation, task, automation, task, …)`.
     """
     starts: dict[str, list[tuple[str, str]]] = {one.name: [] for one in automations}
     for one in automations:
-        runs = [task for action in one.actions if isinstance(action, RunAction)
-                for task in action.run]  # fmt: skip
-        for task in dict.fromkeys(runs):
+        for task in dict.fromkeys(_tasks_run_by(one, reloads=reloads)):
             starts[one.name] += [
                 (task, other.name)
                 for other in automations

@@ -255,9 +255,8 @@ def _after_job(
     state = job["state"]
     if state == "elsewhere":
         return conditions
-    suspended = state == "suspended" or (job["held"] and state != "stopped")
-    code = found[0] if (found := _CODE.findall(job["reason"])[-1:]) else None
-    if suspended or (job["failed_in_a_row"] and state in ("waiting", "running")):
+    suspended, code = _is_suspended(job), _code_of(job)
+    if suspended or _has_failed(job):
         waits = not suspended and code is not None and _is_conflict(code)
         before = conditions.get(Key("suspended" if suspended else "failed", name))
         known = code or (before.code if before is not None else None)
@@ -267,6 +266,27 @@ def _after_job(
     if state in ("running", "stopping", "stopped"):
         return after_round(conditions, name=name, task=task, error=None, at=at)
     return conditions
+
+
+def is_failing(job: Mapping[str, Any]) -> bool:
+    """Whether a job of a report fails; one that waits for another process does not."""
+    if _is_suspended(job):
+        return True
+    code = _code_of(job)
+    return _has_failed(job) and not (code is not None and _is_conflict(code))
+
+
+def _is_suspended(job: Mapping[str, Any]) -> bool:
+    return bool(job["state"] == "suspended" or (job["held"] and job["state"] != "stopped"))
+
+
+def _has_failed(job: Mapping[str, Any]) -> bool:
+    return bool(job["failed_in_a_row"]) and job["state"] in ("waiting", "running")
+
+
+def _code_of(job: Mapping[str, Any]) -> str | None:
+    found = _CODE.findall(job["reason"])
+    return found[-1] if found else None
 
 
 def _is_conflict(code: str) -> bool:
@@ -313,6 +333,14 @@ def speaks(report: Mapping[str, Any]) -> bool:
     """Whether a node speaks for its cluster: it leads, nobody does, or it shares nothing."""
     sharing = report["sharing"]
     return sharing is None or bool(sharing["leading"]) or sharing["leader"] is None
+
+
+def seconds_behind(job: Mapping[str, Any]) -> float:
+    """For how long the oldest change of a job waits: at the source, landed, or for a mirror."""
+    streams = [one["behind_seconds"] for one in job["streams"].values()]
+    captures = [one["lag_seconds"] for one in job["captures"].values()]
+    mirrors = [one["behind_seconds"] for one in job["mirrors"].values()]
+    return float(max([job["lag_seconds"], *streams, *captures, *mirrors]))
 
 
 def _held(

@@ -36,6 +36,7 @@ from polynya.notify.conditions import (
     after_report,
     after_round,
     expired,
+    seconds_behind,
     speaks,
 )
 from polynya.notify.decide import (
@@ -250,7 +251,7 @@ class Notifier:
         if job["state"] != "running":
             self._running_since.pop(unit, None)
         since = self._running_since.setdefault(unit, at) if job["state"] == "running" else at
-        seconds = _seconds_behind(job)
+        seconds = seconds_behind(job)
         return seconds if seconds or at - since >= _FIRST_LOOK else None
 
     @contextmanager
@@ -506,14 +507,6 @@ def _is_of(units: _Units, task: str | None, name: str) -> bool:
     if task is None:
         return (None, "") in units
     return (task, name) in units or (task, task) in units
-
-
-def _seconds_behind(job: Mapping[str, Any]) -> float:
-    """For how long the oldest change of a job waits: at the source, landed, or for a mirror."""
-    streams = [one["behind_seconds"] for one in job["streams"].values()]
-    captures = [one["lag_seconds"] for one in job["captures"].values()]
-    mirrors = [one["behind_seconds"] for one in job["mirrors"].values()]
-    return float(max([job["lag_seconds"], *streams, *captures, *mirrors]))
 
 
 def _tasks_by_table(project: LoadedProject) -> TaskOf:

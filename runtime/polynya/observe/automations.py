@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from polynya.observe.events import ErrorEvent, Event, Level
+from polynya.observe.events import ErrorEvent, Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,16 +25,6 @@ class AutomationEnded(Event):
     def words(self) -> str:
         """How it ended."""
         return self.state.replace("_", " ")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AutomationIdle(Event):
-    """A trigger of an automation starts nothing where tasks run all the time."""
-
-    type: ClassVar[str] = "automation.idle"
-    template: ClassVar[str] = "`{trigger}` starts nothing in an agent, whose tasks have no end"
-    default_level: ClassVar[Level] = Level.CAUTION
-    trigger: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

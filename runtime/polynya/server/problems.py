@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from polynya.engine.errors import as_polynya
+from polynya.model.error_catalogue.machine import DISK_FULL
 from polynya.model.error_catalogue.server import (
     DOCUMENT_CHANGED,
     METHOD_NOT_ALLOWED,
@@ -25,6 +26,7 @@ from polynya.model.errors import (
     ConfigErrors,
     ConflictError,
     DependencyError,
+    InternalError,
     OperationError,
     PolynyaError,
     RefusedError,
@@ -39,6 +41,7 @@ _STATUSES: Final = {
     METHOD_NOT_ALLOWED.code: 405,
     DOCUMENT_CHANGED.code: 412,
     SERVER_BUSY.code: 503,
+    DISK_FULL.code: 507,
     QUERIES_OF_PERSON.code: 429,
 }
 
@@ -104,6 +107,14 @@ def answer_with_problems(app: FastAPI) -> None:
         # For the line of the request in the audit log.
         request.scope["polynya.code"] = error.code
         return answer_to(request.scope, error)
+
+    @app.exception_handler(OSError)
+    def of_system(request: Request, error: OSError) -> Response:
+        found = as_polynya(error)
+        if isinstance(found, InternalError):
+            # Of a library, which uses the class for its own errors.
+            raise error
+        return known(request, found)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:

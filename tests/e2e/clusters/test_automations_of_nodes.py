@@ -39,12 +39,21 @@ actions:
   - validate: true
 """
 
+#: Each reload of the other automation is an end of the task.
+FOLLOWS = """apiVersion: polynya/v1
+kind: automation
+name: follows
+triggers: [{after: [near]}]
+actions: [{validate: true}]
+"""
+
 
 def test_a_leader_carries_out_automations_and_the_next_one_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "shop"
     write_project(folder, project=f"{PROJECT}cluster: main\n", near=NEAR)
     for path, text in {
         "automations/checks.yml": CHECKS,
+        "automations/follows.yml": FOLLOWS,
         "landing/near/load/1.json": '{"id": 1, "n": 1}',
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -66,6 +75,7 @@ def test_a_leader_carries_out_automations_and_the_next_one_goes_on(tmp_path: Pat
             awaited(lambda: bool(ended()), first)
         except AssertionError:
             raise AssertionError([*store.runs("checks")]) from None
+        awaited(lambda: bool(list(store.runs("follows"))), first)
         run = ended()[0]
         told = [line for line in first.said() if line["type"] == "automation.ended"]
         os.killpg(first.process.pid, signal.SIGKILL)
@@ -78,10 +88,13 @@ def test_a_leader_carries_out_automations_and_the_next_one_goes_on(tmp_path: Pat
     ]
     assert run.id in {line["run"] for line in told}
 
+    followed = list(store.runs("follows"))
+    assert {one.why for one in followed} == {"near ended well"}
     before = {run.id for run in store.runs("checks")}
     with running_agent(tmp_path, *options, "--work", str(tmp_path / "w2"), node="n2") as second:
         number = str(second.process.pid)
         awaited(lambda: bool(ended(by=number)), second)
+        awaited(lambda: len(list(store.runs("follows"))) > len(followed), second)
         os.killpg(second.process.pid, signal.SIGTERM)
         assert second.process.wait(100) == 0
     assert ended(by=number)[0].id not in before

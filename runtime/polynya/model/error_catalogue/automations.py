@@ -27,7 +27,8 @@ AUTOMATION_CYCLE: Final = ErrorEntry(
     message="these automations would start each other without end: {path}",
     fix="remove one `after`, or one action",
     page="An automation that runs a task starts each automation that waits for that task with "
-    "`after`. The message names the automations and the tasks between them.",
+    "`after`. In a cluster one that reloads the task does, too. The message names the automations "
+    "and the tasks between them.",
 )
 SCHEDULE_WITHOUT_ZONE: Final = ErrorEntry(
     ConfigError,

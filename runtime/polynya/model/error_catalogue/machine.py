@@ -252,6 +252,39 @@ FILE_UNREADABLE_NOW = ErrorEntry(
     "the dataset waits for the file. If it should not be read at all, move it out of the landing "
     "folder.",
 )
+FILE_GONE = ErrorEntry(
+    DependencyError,
+    "POLYNYA-STO-004",
+    title="a file is gone, or is another kind of file",
+    message="a file cannot be opened: {reason}",
+    state=_LAST_COMMIT,
+    fix="repeat the request or the command; if it fails again, put the file back, or correct the "
+    "setting that names it",
+    page="A file or folder was removed, moved or replaced after Polynya had found it, or a folder "
+    "stands where a file should be. Another process may have changed the project folder, the work "
+    "folder or the warehouse in between.",
+)
+MACHINE_SHORT = ErrorEntry(
+    DependencyError,
+    "POLYNYA-DEP-021",
+    title="the machine refuses a call",
+    message="the system refuses: {reason}",
+    state=_LAST_COMMIT,
+    fix="look for what the machine lacks: memory, free file handles (`ulimit -n`), processes, or a "
+    "disk that works (`dmesg`)",
+    page="The operating system refused to open, read or write something, and not for lack of "
+    "permission or of room on the disk.",
+)
+CONNECTION_FAILED = ErrorEntry(
+    DependencyError,
+    "POLYNYA-DEP-022",
+    title="a connection fails",
+    message="a connection fails: {reason}",
+    state=_LAST_COMMIT,
+    fix="check that the server runs and can be reached from this machine, then repeat it",
+    page="A server did not answer, refused the connection, or ended it: a network, a name that "
+    "cannot be resolved, or a certificate.",
+)
 TRACE_NOT_WRITABLE = ErrorEntry(
     ConfigError,
     "POLYNYA-RUN-003",
