@@ -266,5 +266,5 @@ def test_a_file_of_a_query_that_is_missing_is_named(tmp_path: Path) -> None:
     ).errors
 
     assert (error.code, error.where) == ("POLYNYA-TRF-072", "tasks/sales.yml:10:5")
-    assert "there is no file `sql/ordres.sql`" in error.message
+    assert "the file `sql/ordres.sql` does not exist" in error.message
     assert "did you mean `sql/orders.sql`?" in (error.fix or "")

@@ -26,7 +26,7 @@ FIRST_LOOK: Final = timedelta(minutes=1)
 SETTLED: Final = 3 * FIRST_LOOK
 #: What only shows that nothing is wrong is written as often.
 STEP: Final = timedelta(seconds=30)
-#: The file of a node is written again after this time, and removed when it is as old as `GONE`.
+#: A node writes its file again after this time; one that is older than `GONE` is removed.
 RENEWED: Final = timedelta(days=1)
 GONE: Final = timedelta(days=7)
 
@@ -188,7 +188,7 @@ def _advanced(before: datetime | None, after: datetime | None) -> bool:
 
 
 def _is_news(before: _Progress, after: _Progress) -> bool:
-    """Whether a file is written again: not only because time has passed."""
+    """Whether the units of a node have changed by more than the time that has passed."""
     if {task: units.keys() for task, units in before.items()} != {
         task: units.keys() for task, units in after.items()
     }:

@@ -25,7 +25,7 @@ from polynya.lake.read.functions import READING_FUNCTIONS, REFUSED_FUNCTIONS
 from polynya.model.error_catalogue.derived import QUERY_REFUSED
 from polynya.model.names import quote, shown
 
-# What is no query is an error here; the parser would also write to the log.
+# A text that does not parse is an error here; sqlglot would also log it.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 #: What no comma stands before, and which Spark would read as the name of a column.

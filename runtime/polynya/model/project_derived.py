@@ -226,5 +226,5 @@ def read_query(name: str, directory: Path) -> str:
     if not (directory / text).is_file():
         there = [f"{SQL_FOLDER}/{one.name}" for one in query_files(directory / SQL_FOLDER)]
         fix = suggest(text, there) or f"write the query to {shown(text)}"
-        raise QUERY_FILE_REFUSED(f"there is no file {shown(text)}", fix=fix)
+        raise QUERY_FILE_REFUSED(f"the file {shown(text)} does not exist", fix=fix)
     return read_text(directory / text, text)
