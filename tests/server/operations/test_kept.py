@@ -11,6 +11,7 @@ import pytest
 from polynya.model.errors import DependencyError
 from polynya.server.operations.kept import (
     DEAD_SECONDS,
+    FOLDER,
     LOST_SECONDS,
     RENEW_SECONDS,
     KeptOperations,
@@ -162,6 +163,25 @@ def test_a_server_that_comes_back_on_its_machine_does_not_wait_for_itself() -> N
     again.step()
 
     assert again.held
+
+
+def test_a_lease_that_is_taken_right_after_a_renewal_is_not_renewed_again() -> None:
+    class Warehouse(MemoryObjectStore):
+        def put_if_unchanged(self, path: str, data: bytes, version: str) -> bool:
+            written = super().put_if_unchanged(path, data, version)
+            self.put(path, b"i-2\n")
+            return written
+
+    lease = KeptOperations(warehouse := Warehouse(), "prod", "i-1", FakeClock()).lease
+    lease.step()
+    assert lease.held
+
+    lease.step()
+    assert not lease.held
+    lease.step()
+
+    assert not lease.held
+    assert warehouse.get(f"{FOLDER}/prod/lease") == b"i-2\n"
 
 
 def test_a_store_that_fails_for_a_moment_costs_no_lease() -> None:

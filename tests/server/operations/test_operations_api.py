@@ -11,9 +11,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from polynya.server.app import app_of
+from polynya.server.operations.kept import FOLDER
 from polynya.server.operations.verbs import VERBS, works_on_tables
 from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
+from polynya.store.object_store import LocalObjectStore
 from tests.server.operations.test_client import PROJECT
 
 
@@ -143,7 +145,7 @@ def test_a_server_whose_lease_another_one_took_starts_nothing_more(
 ) -> None:
     monkeypatch.setattr("polynya.server.operations.kept.RENEW_SECONDS", 0.05)
     (tmp_path / "polynya.yml").write_text(PROJECT)
-    lease = tmp_path / "warehouse" / ".polynya" / "operations" / "local" / "lease"
+    warehouse, lease = LocalObjectStore(tmp_path / "warehouse"), f"{FOLDER}/local/lease"
     state = ServerState(tmp_path, None, SystemClock(), keeper="i-1")
     with TestClient(app_of(state)) as client:
 
@@ -154,9 +156,14 @@ def test_a_server_whose_lease_another_one_took_starts_nothing_more(
                 time.sleep(0.05)
             return False
 
+        def taken_by_another() -> bool:
+            version = warehouse.read(lease, 1024).version
+            return warehouse.put_if_unchanged(lease, b"i-2\n", version)
+
         assert answers(200)
-        lease.write_text("i-2\n")
+        while not taken_by_another():
+            time.sleep(0.01)
         assert answers(409)
         assert client.post("/api/v1/actions/validate", json={}).status_code == 409
-        lease.unlink()
+        warehouse.delete(lease)
         assert answers(200)

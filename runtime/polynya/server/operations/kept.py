@@ -105,8 +105,11 @@ class OperationLease:
         else:
             written = self._store.put_if_unchanged(self._path, data, version)
         if written:
-            self._version = self._store.read(self._path, _MOST_BYTES).version
-            self._renewed = now
+            found = self._store.read(self._path, _MOST_BYTES)
+            # What another server has put there since is not ours to renew.
+            written = found.data == data
+        if written:
+            self._version, self._renewed = found.version, now
         return written
 
 
