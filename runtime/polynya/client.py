@@ -5,11 +5,11 @@
     for event in client.events(started.id):
         print(event)
 
-    for dataset in client.items(DatasetShown, "/datasets", health="suspended"):
+    for dataset in client.routes.datasets.datasets(health=HealthWord.SUSPENDED):
         print(dataset.name, dataset.parts)
 
-Parameters and answers are the models of the server (`polynya.server.operations.verbs`,
-`polynya.server.routes`), so that a type checker knows them.
+`routes` has a method for each route of the API, generated from the server's own (`client_routes`).
+Parameters and answers are the models of the server, so a type checker knows them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import BaseModel
@@ -42,6 +42,9 @@ from polynya.model.errors import (
     PolynyaError,
 )
 from polynya.server.operations.verbs import VERBS, NoParameters
+
+if TYPE_CHECKING:
+    from polynya.client_routes import ServerRoutes
 
 #: Longer than the server's heartbeats.
 _TIMEOUT_SECONDS: Final = 60.0
@@ -64,7 +67,8 @@ _CLASSES: Final[dict[int, type[PolynyaError]]] = {
 }
 _LOST: Final = (OSError, http.client.HTTPException)
 
-Shown = TypeVar("Shown", bound=BaseModel)
+#: Of a request: JSON, a model of the server, or text.
+Body = Mapping[str, Any] | BaseModel | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,37 +129,59 @@ class PolynyaClient:
         if action not in VERBS:
             raise COMMAND_NOT_SERVED(what=f"the action `{action}`")
         given = parameters or VERBS[action].parameters()
-        body = given.model_dump(mode="json", by_alias=True, exclude_unset=True)
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
-        return Operation.of(self._json("POST", f"/actions/{action}", body, headers))
+        return Operation.of(self.call("POST", f"/actions/{action}", given, headers))
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    @property
+    def routes(self) -> ServerRoutes:
+        """Each route of the API as a method."""
+        # Start-up time: all models of the server.
+        from polynya.client_routes import ServerRoutes
+
+        return ServerRoutes(self)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Body = None,
+        headers: Mapping[str, str | None] | None = None,
+        /,
+        **query: Any,
+    ) -> Any:
+        """The answer of a route below `/api/v1`: JSON, text, or None without content.
+
+        A parameter or header of None is left out.
+        """
+        sent = {name: value for name, value in (headers or {}).items() if value is not None}
+        try:
+            with self._open(method, _with_query(path, query), body, sent) as answer:
+                content = answer.read(_LARGEST_ANSWER)
+                if answer.headers.get_content_type() == "text/plain":
+                    return content.decode()
+                return json.loads(content) if content else None
+        except (*_LOST, ValueError) as error:
+            raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
+
+    def ask(self, method: str, path: str, body: Body = None, /, **query: Any) -> dict[str, Any]:
         """The answer of a route below `/api/v1`, which is an object of JSON."""
-        return self._json(method, path, body)
+        answer = self.call(method, path, body, **query)
+        if not isinstance(answer, dict):
+            raise SERVER_UNREACHABLE(url=self.url, why="its answer is not of the API")
+        return answer
 
-    def ask_list(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
-    ) -> list[dict[str, Any]]:
+    def ask_list(self, method: str, path: str, body: Body = None) -> list[dict[str, Any]]:
         """The answer of a route below `/api/v1`, which is a list of objects."""
-        read = self._read(method, path, body)
+        read = self.call(method, path, body)
         if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
             raise SERVER_UNREACHABLE(url=self.url, why="its answer is not of the API")
         return read
 
-    def read(self, model: type[Shown], path: str, **query: Any) -> Shown:
-        """A resource below `/api/v1` as its model; fields of newer servers are left out."""
-        return model.model_validate(self.ask("GET", _with_query(path, query)))
-
-    def items(self, model: type[Shown], path: str, **query: Any) -> Iterator[Shown]:
-        """All items of a list below `/api/v1` as their model, page after page."""
-        return map(model.model_validate, self.listed(path, **query))
-
-    def listed(self, path: str, **query: Any) -> Iterator[dict[str, Any]]:
+    def listed(self, path: str, /, **query: Any) -> Iterator[dict[str, Any]]:
         """All items of a list below `/api/v1` as JSON, page after page."""
         cursor: str | None = None
         while True:
-            asked = {"limit": _PAGE, **query} | ({"cursor": cursor} if cursor else {})
-            page = self.ask("GET", _with_query(path, asked))
+            page = self.ask("GET", path, **{"limit": _PAGE, **query, "cursor": cursor})
             yield from page["items"]
             cursor = page["next"]
             if cursor is None:
@@ -179,11 +205,11 @@ class PolynyaClient:
 
     def operation(self, name: str) -> Operation:
         """An operation as it is now."""
-        return Operation.of(self._json("GET", f"/operations/{quote(name, safe='')}"))
+        return Operation.of(self.ask("GET", f"/operations/{quote(name, safe='')}"))
 
     def cancel(self, name: str) -> Operation:
         """Ask an operation to end after its running steps."""
-        return Operation.of(self._json("POST", f"/operations/{quote(name, safe='')}/cancel"))
+        return Operation.of(self.ask("POST", f"/operations/{quote(name, safe='')}/cancel"))
 
     def events(self, name: str) -> Iterator[Mapping[str, Any] | Operation]:
         """What an operation says, until it has ended: output of its command, and how it is.
@@ -215,44 +241,20 @@ class PolynyaClient:
             if not ended:
                 time.sleep(_PAUSE_SECONDS)
 
-    def _json(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        read = self._read(method, path, body, headers)
-        if not isinstance(read, dict):
-            raise SERVER_UNREACHABLE(url=self.url, why="its answer is not of the API")
-        return read
-
-    def _read(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:
-        try:
-            with self._open(method, path, body, headers or {}) as answer:
-                return json.loads(answer.read(_LARGEST_ANSWER))
-        except (*_LOST, ValueError) as error:
-            raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
-
     def _open(
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None,
+        body: Body,
         headers: Mapping[str, str],
         seconds: float = _TIMEOUT_SECONDS,
     ) -> Any:
+        kind = "text/plain" if isinstance(body, str) else "application/json"
         request = urllib.request.Request(  # noqa: S310 - http and https only, see __post_init__
             f"{self.url}/api/v1{path}",
-            data=None if body is None else json.dumps(body).encode(),
+            data=None if body is None else _encoded(body),
             method=method,
-            headers={"Content-Type": "application/json", **headers},
+            headers={"Content-Type": kind, **headers},
         )
         if self.token is not None:
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
@@ -265,8 +267,17 @@ class PolynyaClient:
             raise SERVER_UNREACHABLE(url=self.url, why=str(error)) from error
 
 
+def _encoded(body: Mapping[str, Any] | BaseModel | str) -> bytes:
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, BaseModel):
+        return body.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    return json.dumps(body).encode()
+
+
 def _with_query(path: str, query: Mapping[str, Any]) -> str:
-    return f"{path}?{urlencode(query, doseq=True)}" if query else path
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def _error_of(answer: urllib.error.HTTPError, url: str) -> PolynyaError:
@@ -281,13 +292,12 @@ def _error_of(answer: urllib.error.HTTPError, url: str) -> PolynyaError:
 
 
 def _class_of(code: str, status: int) -> type[PolynyaError]:
-    """The class of an error: 422 is a wrong request, or one that cannot be carried out."""
+    """The class of an error: that of its code, or by the status if a newer server has the code."""
     # Start-up time: all errors.
     from polynya.model.error_catalogue.codes import ERROR_PAGES
 
-    entry = ERROR_PAGES.get(code)
-    if status == 422 and entry is not None and issubclass(entry.raises, OperationError):
-        return OperationError
+    if (entry := ERROR_PAGES.get(code)) is not None:
+        return entry.raises
     return _CLASSES.get(status, OperationError)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 import threading
 import time
@@ -15,14 +16,13 @@ import uvicorn
 
 from polynya.cli.commands import run_command_line
 from polynya.client import Operation, PolynyaClient
-from polynya.model.errors import ConfigError, DependencyError
+from polynya.model.errors import ConfigError, ConflictError, DependencyError, PolynyaError
 from polynya.server.app import app_of
+from polynya.server.client_code import codes
 from polynya.server.health import HealthWord
 from polynya.server.operations.records import Status
 from polynya.server.operations.verbs import VERBS, ReloadParameters
-from polynya.server.routes.datasets import DatasetShown
 from polynya.server.routes.operations import OperationShown
-from polynya.server.routes.projects import ProjectShown, TaskShown
 from polynya.server.state import ServerState
 from polynya.store.clock import SystemClock
 from tests.projects import USERS, write_project
@@ -33,6 +33,20 @@ name: demo
 targets:
   local: {landing: ./landing, warehouse: ./warehouse}
 """
+
+MORE = USERS.replace("users", "more")
+#: Of each parameter of a path, and of `key`, which some routes require.
+PARAMETERS: dict[str, Any] = {
+    "name": "users",
+    "task": "users",
+    "dataset": "users",
+    "table": "users",
+    "subject": "shop.users",
+    "step": 1,
+    "run": "1",
+    "path": "tasks/users.yml",
+    "key": ["id=1"],
+}
 
 
 @contextmanager
@@ -94,13 +108,63 @@ def test_answers_are_the_models_of_the_server(tmp_path: Path) -> None:
     write_project(tmp_path, **{f"t{n}": USERS.replace("users", f"u{n}") for n in range(3)})
     with served(tmp_path) as url:
         client = PolynyaClient(url)
-        project = client.read(ProjectShown, "/project")
-        tasks = list(client.items(TaskShown, "/tasks", limit=2))
-        late = list(client.items(DatasetShown, "/datasets", health="suspended"))
+        project = client.routes.project.project()
+        tasks = list(client.routes.project.tasks())
+        of_two_pages = [one["name"] for one in client.listed("/tasks", limit=2)]
+        late = list(client.routes.datasets.datasets(health=HealthWord.SUSPENDED))
 
     assert (project.name, project.health) == ("shop", HealthWord.NEW)
-    assert [one.name for one in tasks] == ["u0", "u1", "u2"], "of two pages"
+    assert [one.name for one in tasks] == of_two_pages == ["u0", "u1", "u2"]
     assert late == []
+
+
+def test_a_document_is_written_read_and_removed_by_typed_methods(tmp_path: Path) -> None:
+    write_project(tmp_path, users=USERS)
+    with served(tmp_path) as url:
+        documents = PolynyaClient(url).routes.documents
+        text = documents.document("tasks/users.yml")
+        more = documents.put_document("tasks/more.yml", MORE, if_none_match="*")
+        with pytest.raises(ConflictError, match="is not what the request expects"):
+            documents.delete_document("tasks/more.yml", if_match='"another"')
+        gone = documents.delete_document("tasks/more.yml", if_match=more.etag, dry_run=True)
+
+    assert text == USERS
+    assert more.written and (tmp_path / "tasks" / "more.yml").read_text() == MORE
+    assert not gone.written and gone.diff.count("\n-") > 3
+
+
+def test_each_method_that_reads_gets_what_it_promises(tmp_path: Path) -> None:
+    """Or an error of the server with its code, where what it asks for is not there."""
+    write_project(tmp_path, users=USERS)
+    asked: dict[str, str] = {}
+    with served(tmp_path) as url:
+        for tag, group in vars(PolynyaClient(url).routes).items():
+            for name, method in inspect.getmembers(group, inspect.ismethod):
+                if not any(word in inspect.getsource(method) for word in ("._get(", "._all(")):
+                    continue
+                required = inspect.signature(method).parameters.values()
+                given = {
+                    one.name: PARAMETERS[one.name] for one in required if one.default is one.empty
+                }
+                if tag in {"datasets", "records", "runs"} and name != "task_latency":
+                    given |= {one: "shop.users" for one in given.keys() & {"name"}}
+                try:
+                    found = method(**given)
+                    asked[f"{tag}.{name}"] = str(list(found) if isinstance(found, map) else found)
+                except PolynyaError as error:
+                    asked[f"{tag}.{name}"] = error.code
+
+    assert len(asked) > 45
+    assert {one for one in asked.values() if one.startswith("POLYNYA-BUG")} == set()
+    assert "POLYNYA-SRV-050" not in asked.values(), "an answer that is not of the API"
+    read = {name for name, found in asked.items() if not found.startswith("POLYNYA-")}
+    assert {"project.tasks", "datasets.dataset", "access.roles", "metrics.metrics"} <= read
+    assert len(read) > 30
+
+
+def test_typed_methods_are_those_of_the_routes() -> None:
+    for path, text in codes().items():
+        assert path.read_text("utf-8") == text, "run python -m polynya.server.client_code"
 
 
 def test_the_client_is_in_step_with_the_openapi_document(tmp_path: Path) -> None:
