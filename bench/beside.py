@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -256,6 +256,10 @@ def _asked(url: str, given: argparse.Namespace, seconds: float) -> list[Took]:
 
 def _clients(sending: Any, url: str, seconds: float, clients: int, pause: float) -> None:
     os.nice(19)
+    # Where Linux groups processes by session, the priority counts within a group only.
+    os.setsid()
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text("19")
     answers = ask(url, (*PATHS, *PAGES), seconds, clients=clients, pause=pause)
     sending.send([one for found in answers.values() for one in found])
     sending.close()

@@ -198,6 +198,47 @@ def test_keys_that_a_result_lacks_are_an_error_at_their_place(tmp_path: Path) ->
     assert "did you mean `sku`?" in (error.fix or "")
 
 
+def test_all_wrong_names_of_a_query_are_told_at_once(tmp_path: Path) -> None:
+    query = """sql: >-
+      WITH cheap AS (SELECT skuu, cents FROM lists.prices WHERE cent < 5),
+      dear AS (SELECT sku FROM lists.prices p WHERE q.cents > 5)
+      SELECT c.sku AS id, o.idd FROM cheap c JOIN dear d USING (sku) JOIN orders o ON o.id = c.sku"""
+
+    errors = _errors(tmp_path, query)
+
+    assert [error.message.partition(" at line")[0] for error in errors] == [
+        "no column is called `skuu`",
+        "no column is called `cent`",
+        "no table of this SELECT is called `q`",
+    ], "`c.sku` follows from the first, and records of orders may bring `idd`"
+    assert errors[2].fix == "allowed here: p"
+
+
+def test_a_union_has_as_many_columns_on_both_sides(tmp_path: Path) -> None:
+    query = "sql: SELECT sku AS id, cents FROM lists.prices UNION ALL SELECT id FROM orders"
+
+    (error,) = _errors(tmp_path, query)
+
+    assert error.code == "POLYNYA-TRF-011"
+    assert error.message.startswith("the sides of this UNION have 2 and 1 columns at line 1")
+
+
+@pytest.mark.parametrize("made", ["explode(map(1, 2))", "inline(array(struct(1, 2)))"])
+def test_a_function_that_gives_rows_may_give_any_columns(tmp_path: Path, made: str) -> None:
+    query = f"sql: SELECT sku AS id, cents FROM lists.prices UNION ALL SELECT {made} FROM orders"
+
+    assert _errors(tmp_path, query) == []
+
+
+def test_the_wrong_names_of_a_file_have_their_own_places(tmp_path: Path) -> None:
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "sql" / "q.sql").write_text("SELECT skuu AS id,\n  cent\nFROM lists.prices")
+
+    errors = _errors(tmp_path, "sql: sql/q.sql")
+
+    assert [error.where for error in errors] == ["sql/q.sql:1:8", "sql/q.sql:2:3"]
+
+
 def test_a_flow_over_known_columns_has_its_errors_at_the_step(tmp_path: Path) -> None:
     flow = "flow: [{select: {input: lists.prices, columns: [sku, cent]}}]"
 

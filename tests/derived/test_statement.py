@@ -96,7 +96,7 @@ def test_names_mean_what_they_mean_for_spark(sql: str, shown: str) -> None:
         ("SELECT * FROM VALUES (1) AS t(a)", "005", "1:", "VALUES"),
         ("SELECT id,\n  cus FROM orders", "006", "2:3", "did you mean `cust`?"),
         ("SELECT o.nam FROM orders o", "006", "1:8", "`o.nam`"),
-        ("SELECT x.id FROM orders o", "006", "1:8", "`x.id`"),
+        ("SELECT x.id FROM orders o", "006", "1:8", "`x`"),
         ("SELECT id FROM orders JOIN lines ON line = id JOIN crm.customers c ON c.id = line",
          "007", "1:", "`orders.id`"),
         ("SELECT id FROM customers", "007", "1:16", "`shop.customers`"),

@@ -60,10 +60,11 @@ class FileColumns:
         query = task.query_of(name)
         try:
             columns = self._of_flow(task, query) if query.flow else self._of_sql(task, query)
-        except ConfigErrors as error:
-            return ANY_COLUMNS, list(error.errors)
         except ConfigError as error:
-            return ANY_COLUMNS, [in_task_file(error, query, self.where(task.name, query.path))]
+            placed = in_task_file(error, query, self.where(task.name, query.path))
+            return ANY_COLUMNS, list(
+                placed.errors if isinstance(placed, ConfigErrors) else [placed]
+            )
         errors = list(key_errors(task, name, columns, self.where))
         return (ANY_COLUMNS if errors else columns), errors
 
@@ -221,9 +222,13 @@ def key_errors(
 def in_task_file(error: ConfigError, query: DerivedQuery, place: str) -> ConfigError:
     """An error in the text of a query, whose `place` in the file of the task is given.
 
-    A text with a file of its own has its errors there.
+    A text with a file of its own has its errors there, a flow at its steps.
     """
-    if query.file is not None or error.where is None:
+    if query.file is not None or query.flow:
+        return error
+    if isinstance(error, ConfigErrors):
+        return ConfigErrors(in_task_file(one, query, place) for one in error.errors)
+    if error.where is None:
         return error
     _, line, column = error.where.rsplit(":", 2)
     message = f"{error.message} at line {line}, column {column} of the query"

@@ -17,7 +17,7 @@ from polynya.model.error_catalogue.transforms import (
     UNKNOWN_COLUMN,
     UNKNOWN_TABLE,
 )
-from polynya.model.errors import ConfigError
+from polynya.model.errors import ConfigError, ConfigErrors
 from polynya.model.names import shown
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ class _Scope:
 class StatementNames:
     """Resolves the tables and columns of one statement.
 
-    `names_only`: only wrong names of columns are errors. What this class does not follow may have
-    any columns then, where an analysis refuses it.
+    `names_only`: only wrong names of columns are errors, all of them. What this class does not
+    follow may have any columns then, where an analysis refuses it.
     """
 
     def __init__(
@@ -168,6 +168,7 @@ class StatementNames:
         self._names_only = names_only
         self._numbers: dict[str, str] = {}
         self._unnamed = 0
+        self._wrong: list[ConfigError] = []
 
     @property
     def tables(self) -> dict[str, str]:
@@ -177,9 +178,21 @@ class StatementNames:
     def resolve(self, tree: exp.Query) -> RelationColumns:
         """Give inputs their table and columns their table's name; the columns of the result.
 
-        Raises ConfigError: POLYNYA-TRF-004 to 007 and 011; for names only, 006 and 007.
+        Raises ConfigError: POLYNYA-TRF-004 to 007 and 011; for names only, 006 and 007, and
+        ConfigErrors for several of them.
         """
-        return self._query(tree, {}, None)
+        columns = self._query(tree, {}, None)
+        if len(self._wrong) > 1:
+            raise ConfigErrors(self._wrong)
+        if self._wrong:
+            raise self._wrong[0]
+        return columns
+
+    def _refuse(self, error: ConfigError) -> None:
+        """Note a wrong name. Raises the error for an analysis, which needs no others."""
+        if not self._names_only:
+            raise error
+        self._wrong.append(error)
 
     def _not_followed(self, error: ConfigError, scope: _Scope | None = None) -> RelationColumns:
         """What a part that is not followed may have. Raises the error for an analysis."""
@@ -190,6 +203,14 @@ class StatementNames:
         return ANY_COLUMNS
 
     def _query(
+        self, query: exp.Expr, ctes: Mapping[str, RelationColumns], outer: _Scope | None
+    ) -> RelationColumns:
+        before = len(self._wrong)
+        columns = self._followed(query, ctes, outer)
+        # Where a name is wrong here, those that follow from it are not known to be.
+        return columns if len(self._wrong) == before else ANY_COLUMNS
+
+    def _followed(
         self, query: exp.Expr, ctes: Mapping[str, RelationColumns], outer: _Scope | None
     ) -> RelationColumns:
         clause = query.args.get("with_")
@@ -228,16 +249,19 @@ class StatementNames:
     ) -> RelationColumns:
         columns = self._query(unwrapped(query.this), ctes, outer)
         others = self._query(unwrapped(query.expression), ctes, outer)
-        is_open = columns.is_open or others.is_open
-        if not is_open and len(columns.names) != len(others.names):
-            numbers = f"{len(columns.names)} and {len(others.names)}"
-            what = f"a {query.key.upper()} of {numbers} columns"
-            return self._not_followed(
-                CLAUSE_NOT_ALLOWED(what=what, where=self._source.of(query.expression))
-            )
         if query.args.get("by_name"):
             return self._not_followed(
                 CLAUSE_NOT_ALLOWED(what="BY NAME", where=self._source.of(query))
+            )
+        is_open = columns.is_open or others.is_open
+        if not is_open and len(columns.names) != len(others.names):
+            numbers = f"{len(columns.names)} and {len(others.names)}"
+            self._refuse(
+                CLAUSE_NOT_ALLOWED(
+                    f"the sides of this {query.key.upper()} have {numbers} columns",
+                    where=self._source.of(query.expression),
+                    fix="select the same number of columns on both sides",
+                )
             )
         order = query.args.get("order")
         for column in () if order is None else _columns_in(order):
@@ -436,7 +460,7 @@ class StatementNames:
         table, seen = column.table.lower(), scope.seen(clause)
         fields = table in aliases or any(one.may_have(table) for one in seen.values())
         if table and table not in seen and not fields:
-            self._unknown(column, f"{table}.*", list(seen))
+            self._unknown_table_of(column, table, seen)
 
     def _plain(
         self,
@@ -456,11 +480,13 @@ class StatementNames:
             if of_result and name.lower() in aliases:
                 return
             if len(found) > 1 and not (of_result and result.has(name)):
-                raise AMBIGUOUS_NAME(
-                    name=shown(name),
-                    meanings=", ".join(f"`{t}.{name}`" for t in found),
-                    example=f"`{found[0]}.{name}`",
-                    where=self._source.of(column),
+                self._refuse(
+                    AMBIGUOUS_NAME(
+                        name=shown(name),
+                        meanings=", ".join(f"`{t}.{name}`" for t in found),
+                        example=f"`{found[0]}.{name}`",
+                        where=self._source.of(column),
+                    )
                 )
             if len(found) == 1:
                 column.set("table", exp.to_identifier(found[0]))
@@ -502,14 +528,26 @@ class StatementNames:
                 return
             if around is scope and parts[0].lower() in aliases:
                 return
-        self._unknown(column, ".".join(parts), list(scope.seen(clause)))
+        self._unknown_table_of(column, parts[0], scope.seen(clause))
+
+    def _unknown_table_of(self, column: exp.Expr, table: str, seen: Tables) -> None:
+        tables = sorted(name for name in seen if not name.startswith("__"))
+        self._refuse(
+            UNKNOWN_COLUMN(
+                f"no table of this SELECT is called {shown(table)}",
+                where=self._source.of(column),
+                fix=suggest(table.lower(), tables),
+            )
+        )
 
     def _unknown(self, column: exp.Expr, name: str, known: Iterable[str]) -> None:
         names = sorted({other.lower() for other in known if other})
-        raise UNKNOWN_COLUMN(
-            name=shown(name),
-            where=self._source.of(column),
-            fix=suggest(name.rpartition(".")[2].lower(), names),
+        self._refuse(
+            UNKNOWN_COLUMN(
+                name=shown(name),
+                where=self._source.of(column),
+                fix=suggest(name.rpartition(".")[2].lower(), names),
+            )
         )
 
 
@@ -556,7 +594,9 @@ def _columns_of(item: exp.Expr, scope: _Scope) -> RelationColumns:
         return replace(columns, names=names, lacks=columns.lacks | gone)
     if isinstance(item, exp.Alias):
         return RelationColumns((item.alias,))
-    if isinstance(item, exp.Anonymous) and item.name.lower() in _GENERATORS:
+    if isinstance(item, exp.Explode | exp.Inline) or (
+        isinstance(item, exp.Anonymous) and item.name.lower() in _GENERATORS
+    ):
         return ANY_COLUMNS
     # What Spark makes of other expressions can only be named in quotes.
     named = item.this if isinstance(item, exp.Cast) else item

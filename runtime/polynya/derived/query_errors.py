@@ -21,12 +21,12 @@ from polynya.transform.parsing import own_calls, parse
 
 
 def query_errors(project: LoadedProject) -> list[ConfigError]:
-    """What is wrong with the queries of all transforms as far as files tell, one for each place."""
-    errors: dict[str, ConfigError] = {}
+    """What is wrong with the queries of all transforms as far as files tell, each once."""
+    errors: dict[tuple[str | None, str], ConfigError] = {}
     columns = FileColumns(lambda task, path: project.where(task, *path))
     for task in project.tasks:
         for error in _errors(project, task, columns) if isinstance(task, DerivedTask) else ():
-            errors.setdefault(error.where or "", error)
+            errors.setdefault((error.where, error.message), error)
     return list(errors.values())
 
 

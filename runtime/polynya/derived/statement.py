@@ -25,7 +25,6 @@ from polynya.derived.schema import DerivedInput
 from polynya.derived.trees import is_aggregate, own_nodes, projections, unwrapped
 from polynya.model.documents.problems import suggest
 from polynya.model.error_catalogue.transforms import (
-    AMBIGUOUS_NAME,
     CLAUSE_NOT_ALLOWED,
     FUNCTION_NOT_IN_STATEMENTS,
     NOT_GROUPED,
@@ -147,16 +146,17 @@ def result_columns(text: str, inputs: Mapping[str, DerivedInput], path: str) -> 
 
     Raises:
         ConfigError: POLYNYA-TRF-006 or 007, with file, line and column, for a column that no table
-            has, or several have.
+            has, or several have, and 011 for a UNION whose sides have different numbers of columns;
+            ConfigErrors for several of them.
     """
     source = StatementText(text, path)
     try:
-        return StatementNames(source, inputs, names_only=True).resolve(_tree(source))
-    except RecursionError:
+        tree = _tree(source)
+    except (ConfigError, RecursionError):
         return ANY_COLUMNS
-    except ConfigError as error:
-        if error.code in {UNKNOWN_COLUMN.code, AMBIGUOUS_NAME.code}:
-            raise
+    try:
+        return StatementNames(source, inputs, names_only=True).resolve(tree)
+    except RecursionError:
         return ANY_COLUMNS
 
 

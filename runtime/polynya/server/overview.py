@@ -17,10 +17,9 @@ from polynya.engine.inventory import ProjectTable, tables_of
 from polynya.engine.maintenance_status import maintenance_status
 from polynya.engine.policy import PendingFacts, wait_for_apply
 from polynya.lake.read.commits import OwnerSteps, TableCommit, commits, steps_by_owner
-from polynya.lake.read.committed import CommittedTable
+from polynya.lake.read.committed import CommittedTable, committed_tables, type_text
 from polynya.lake.read.inspect import DatasetStatus, states
 from polynya.lake.read.inspect import status as status_of
-from polynya.lake.spark.catalog import has_tables, python_catalog
 from polynya.model.config.access import ViewKind
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.task import StorageTask, resolved
@@ -189,10 +188,11 @@ class OverviewKeeper:
         try:
             project = self._load()
             errors += project.errors
-            catalog = python_catalog(project.target) if has_tables(project.target) else None
+            # One look at the catalog tells which tables have a new commit: only these are read.
+            tables = committed_tables(project.target)
             for task in project.tasks:
                 try:
-                    for entry in tables_of(task, catalog):
+                    for entry in tables_of(task, tables):
                         if self._stop.is_set():
                             return
                         if not entry.is_ledger:
@@ -225,18 +225,16 @@ class OverviewKeeper:
         since = since or self._clock.now().isoformat()
         return HealthPart("table", HealthWord.UNKNOWN, says, found.fix, since)
 
-    def _facts(self, entry: ProjectTable) -> DatasetOverview:
-        name, task = entry.name, entry.task.name
-        if entry.table is None:
+    def _facts(self, entry: ProjectTable[CommittedTable]) -> DatasetOverview:
+        name, task, table = entry.name, entry.task.name, entry.table
+        if table is None:
             part = HealthPart("copy", HealthWord.NEW, "nothing was copied yet")
             return DatasetOverview(name, task, HealthWord.NEW, (part,), views={"current": name})
-        place, now = entry.table.metadata_location, self._clock.now()
+        place, now = table.metadata_location, self._clock.now()
         seen = self._seen.get(name)
         if seen is not None and seen.place == place and now - seen.at < _KEPT:
             return seen.now(now)
         try:
-            # The manifests are read once for all.
-            table = CommittedTable.of(entry.table)
             status = status_of(table, entry.dataset, now)
             maintenance = maintenance_status(table, entry.dataset, now)
             pending = PendingFacts(
@@ -245,11 +243,11 @@ class OverviewKeeper:
             waits = wait_for_apply(pending, entry.task.apply)
             parts = tuple(parts_of(status, waits, maintenance.health.score))
             columns = {
-                column.name: str(column.field_type)
-                for column in entry.table.schema().fields
-                if not column.name.startswith("hdr__")
+                column: type_text(known["type"])
+                for column, known in table.columns.items()
+                if not column.startswith("hdr__")
             }
-            committed = commits(entry.table)
+            committed = commits(table.metadata)
             found = DatasetOverview(
                 name,
                 task,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
-
-from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
 from polynya.lake.read.commits import (
     commits,
@@ -16,20 +13,22 @@ from polynya.lake.read.commits import (
 )
 
 
-def table_of(*summaries: dict[str, str]) -> Any:
-    """A table with a snapshot each second."""
-    snapshots = [
-        Snapshot(
-            snapshot_id=number,
-            timestamp_ms=number * 1000,
-            manifest_list="x",
-            summary=Summary(
-                Operation.APPEND, **{name.replace("_", "-"): text for name, text in one.items()}
-            ),
-        )
-        for number, one in enumerate(summaries, 1)
-    ]
-    return SimpleNamespace(metadata=SimpleNamespace(snapshots=snapshots))
+def metadata_of(*summaries: dict[str, str]) -> dict[str, Any]:
+    """The snapshots 1, 2, … as Iceberg writes them in JSON, each the parent of the next one.
+
+    They are a second apart.
+    """
+    return {
+        "snapshots": [
+            {
+                "snapshot-id": number,
+                "parent-snapshot-id": number - 1,
+                "timestamp-ms": number * 1000,
+                "summary": {"operation": "append", **one},
+            }
+            for number, one in enumerate(summaries, 1)
+        ]
+    }
 
 
 def takeover(owner: str, epoch: int) -> dict[str, str]:
@@ -53,7 +52,7 @@ APPLY = {"polynya.step": "apply", "polynya.reason": "rows", "polynya.events": "9
 
 
 def test_a_commit_says_its_step_its_reason_and_its_rows() -> None:
-    _, copy, apply = commits(table_of(takeover("n1:1:a", 4), COPY, APPLY))
+    _, copy, apply = commits(metadata_of(takeover("n1:1:a", 4), COPY, APPLY))
 
     assert (copy.step, copy.rows) == ("copy", {"in": 10, "out": 9, "quarantined": 1})
     assert copy.files == {"added-data-files": 2, "added-files-size": 900}
@@ -63,7 +62,7 @@ def test_a_commit_says_its_step_its_reason_and_its_rows() -> None:
 
 def test_steps_belong_to_the_process_that_had_taken_the_table_over() -> None:
     found = commits(
-        table_of(COPY, takeover("n1:1:a", 4), COPY, APPLY, COPY, takeover("n2:7:b", 5), COPY)
+        metadata_of(COPY, takeover("n1:1:a", 4), COPY, APPLY, COPY, takeover("n2:7:b", 5), COPY)
     )
 
     first, second, third = steps_by_owner(found, "n2:7:b")
@@ -76,23 +75,13 @@ def test_steps_belong_to_the_process_that_had_taken_the_table_over() -> None:
 
 
 def test_a_process_that_only_took_a_table_over_has_done_nothing() -> None:
-    assert steps_by_owner(commits(table_of(takeover("n1:1:a", 4))), "n1:1:a") == []
+    assert steps_by_owner(commits(metadata_of(takeover("n1:1:a", 4))), "n1:1:a") == []
 
 
 def test_values_of_others_are_no_figures() -> None:
-    (found,) = commits(table_of({"polynya.step": "copy", "polynya.rows-in": "9" * 40}))
+    (found,) = commits(metadata_of({"polynya.step": "copy", "polynya.rows-in": "9" * 40}))
 
     assert found.rows == {}
-
-
-def metadata_of(*summaries: dict[str, str]) -> dict[str, Any]:
-    """The snapshots 1, 2, … as Iceberg writes them in JSON, each the parent of the next one."""
-    return {
-        "snapshots": [
-            {"snapshot-id": number, "parent-snapshot-id": number - 1, "summary": one}
-            for number, one in enumerate(summaries, 1)
-        ]
-    }
 
 
 def test_summaries_tell_how_many_rows_have_changed_at_most() -> None:

@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from pyiceberg.table import Table
+from typing import Any, Final
 
 _PREFIX: Final = "polynya."
 #: What a snapshot counts of its files, as Iceberg's summaries call it.
@@ -79,11 +76,14 @@ class OwnerSteps:
     rows: Mapping[str, int]
 
 
-def commits(table: Table) -> list[TableCommit]:
-    """The commits whose snapshots are there, oldest first."""
+def commits(metadata: Mapping[str, Any]) -> list[TableCommit]:
+    """The commits whose snapshots are there, oldest first.
+
+    `metadata` is that of the table, as Iceberg's specification writes it in JSON.
+    """
     found = []
-    for one in table.metadata.snapshots:
-        summary = dict(one.summary.additional_properties) if one.summary is not None else {}
+    for one in metadata.get("snapshots") or ():
+        summary: Mapping[str, str] = one.get("summary") or {}
         own = {
             name.removeprefix(_PREFIX): text
             for name, text in summary.items()
@@ -92,8 +92,8 @@ def commits(table: Table) -> list[TableCommit]:
         epoch = own.pop("epoch", "")
         found.append(
             TableCommit(
-                datetime.fromtimestamp(one.timestamp_ms / 1000, UTC),
-                one.snapshot_id,
+                datetime.fromtimestamp(one["timestamp-ms"] / 1000, UTC),
+                one["snapshot-id"],
                 own.pop("step", ""),
                 own.pop("reason", "") or own.pop("reload", ""),
                 {

@@ -369,6 +369,18 @@ def records(files: ReadableFiles, location: str) -> list[Mapping[str, Any]]:
     return [record for record in fastavro.reader(content) if isinstance(record, dict)]
 
 
+def type_text(kind: str | Mapping[str, Any]) -> str:
+    """A type as Iceberg's specification writes it in JSON, in a line: `list<string>`."""
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] == "list":
+        return f"list<{type_text(kind['element'])}>"
+    if kind["type"] == "map":
+        return f"map<{type_text(kind['key'])}, {type_text(kind['value'])}>"
+    fields = (f"{field['name']}: {type_text(field['type'])}" for field in kind["fields"])
+    return f"struct<{', '.join(fields)}>"
+
+
 def _content(entry: Mapping[str, Any]) -> int:
     """What a manifest, or a file in one, holds; the first version of the format knew data only."""
     return entry.get("content") or 0

@@ -101,5 +101,5 @@ CLAUSE_NOT_ALLOWED: Final = ErrorEntry(
     title="not allowed in a statement",
     message="{what} cannot be used here",
     page="Hints, parameters, TRANSFORM, QUALIFY, SORT BY, DISTRIBUTE BY, CLUSTER BY and recursive "
-    "WITH are not part of statements.",
+    "WITH are not part of statements. Both sides of a UNION have the same number of columns.",
 )

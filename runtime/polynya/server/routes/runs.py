@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from polynya.automation.state import AutomationStore, RunLog
 from polynya.engine.inventory import inventory
 from polynya.lake.read.commits import TableCommit, commits, in_words
-from polynya.lake.spark.catalog import has_tables, python_catalog
+from polynya.lake.read.committed import committed_tables
 from polynya.model.automations import load_automations
 from polynya.model.error_catalogue.server import NO_SUCH_RESOURCE
 from polynya.model.errors import PolynyaError
@@ -233,11 +233,11 @@ def table_commits(
 ) -> ListPage[CommitShown]:
     """The commits of a dataset's table, the newest first, as far as its snapshots go back."""
     project = ServerState.of(request).known_project()
-    catalog = python_catalog(project.target) if has_tables(project.target) else None
-    entry = next(inventory(project, catalog, lambda one: one.relations.current == name), None)
+    tables = committed_tables(project.target)
+    entry = next(inventory(project, tables, lambda one: one.relations.current == name), None)
     if entry is None:
         raise NO_SUCH_RESOURCE(what=f"dataset {shown(name)}")
-    found = [] if entry.table is None else commits(entry.table)[::-1]
+    found = [] if entry.table is None else commits(entry.table.metadata)[::-1]
     shown_commits = [
         CommitShown(
             # As text: its digits are more than the numbers of JavaScript hold.
