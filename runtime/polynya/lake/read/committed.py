@@ -32,7 +32,7 @@ from polynya.lake.warehouse.tables import Tables, metadata_files, place_of
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.lake import FOREIGN_DELETES
 from polynya.model.errors import OperationError
-from polynya.model.headers import PARTITION, Partition
+from polynya.model.headers import COPY_CHANGE_IDENTIFIER, PARTITION, STATE, Partition
 from polynya.store.data_files import LocalFiles, ReadableFiles
 
 if TYPE_CHECKING:
@@ -157,6 +157,11 @@ class CommittedTable:
         files = self.data_files({partition})
         gone = self.deleted_positions(partition, files)
         return sum(file.rows for file in files) - sum(map(len, gone))
+
+    @cached_property
+    def state_rows(self) -> Sequence[Mapping[str, Any]]:
+        """The rows with the states of the table: `hdr__state`, and what tells whose state it is."""
+        return list(self.stored(Partition.ASSET_STATE, (COPY_CHANGE_IDENTIFIER, STATE)))
 
     def stored(self, partition: Partition, columns: Collection[str]) -> Iterator[dict[str, Any]]:
         """Columns of all rows of a partition; those that a file does not have are left out."""

@@ -194,8 +194,7 @@ def committed(table: Table | CommittedTable) -> CommittedTable:
 def states(table: Table | CommittedTable) -> tuple[CopyState, ApplyState]:
     """Both state rows of the current snapshot."""
     copy, apply = CopyState(), ApplyState()
-    columns = (h.COPY_CHANGE_IDENTIFIER, h.STATE)
-    for row in committed(table).stored(Partition.ASSET_STATE, columns):
+    for row in committed(table).state_rows:
         if row.get(h.COPY_CHANGE_IDENTIFIER) is not None:
             copy = CopyState.from_json(row[h.STATE])
         else:
