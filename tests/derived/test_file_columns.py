@@ -201,7 +201,7 @@ def test_keys_that_a_result_lacks_are_an_error_at_their_place(tmp_path: Path) ->
 def test_all_wrong_names_of_a_query_are_told_at_once(tmp_path: Path) -> None:
     query = """sql: >-
       WITH cheap AS (SELECT skuu, cents FROM lists.prices WHERE cent < 5),
-      dear AS (SELECT sku FROM lists.prices p WHERE q.cents > 5)
+      dear AS (SELECT sku FROM lists.prices p WHERE q.cents > 5 OR q.cents < cent)
       SELECT c.sku AS id, o.idd FROM cheap c JOIN dear d USING (sku) JOIN orders o ON o.id = c.sku"""
 
     errors = _errors(tmp_path, query)
@@ -210,7 +210,7 @@ def test_all_wrong_names_of_a_query_are_told_at_once(tmp_path: Path) -> None:
         "no column is called `skuu`",
         "no column is called `cent`",
         "no table of this SELECT is called `q`",
-    ], "`c.sku` follows from the first, and records of orders may bring `idd`"
+    ], "each once; `c.sku` follows from the first, and records of orders may bring `idd`"
     assert errors[2].fix == "allowed here: p"
 
 

@@ -168,7 +168,9 @@ class StatementNames:
         self._names_only = names_only
         self._numbers: dict[str, str] = {}
         self._unnamed = 0
-        self._wrong: list[ConfigError] = []
+        #: Wrong names by what is said of them, and how often one was met.
+        self._wrong: dict[str, ConfigError] = {}
+        self._refused = 0
 
     @property
     def tables(self) -> dict[str, str]:
@@ -183,16 +185,17 @@ class StatementNames:
         """
         columns = self._query(tree, {}, None)
         if len(self._wrong) > 1:
-            raise ConfigErrors(self._wrong)
-        if self._wrong:
-            raise self._wrong[0]
+            raise ConfigErrors(self._wrong.values())
+        for error in self._wrong.values():
+            raise error
         return columns
 
     def _refuse(self, error: ConfigError) -> None:
-        """Note a wrong name. Raises the error for an analysis, which needs no others."""
+        """Note a wrong name at its first place. Raises the error for an analysis."""
         if not self._names_only:
             raise error
-        self._wrong.append(error)
+        self._wrong.setdefault(error.message, error)
+        self._refused += 1
 
     def _not_followed(self, error: ConfigError, scope: _Scope | None = None) -> RelationColumns:
         """What a part that is not followed may have. Raises the error for an analysis."""
@@ -205,10 +208,10 @@ class StatementNames:
     def _query(
         self, query: exp.Expr, ctes: Mapping[str, RelationColumns], outer: _Scope | None
     ) -> RelationColumns:
-        before = len(self._wrong)
+        before = self._refused
         columns = self._followed(query, ctes, outer)
         # Where a name is wrong here, those that follow from it are not known to be.
-        return columns if len(self._wrong) == before else ANY_COLUMNS
+        return columns if self._refused == before else ANY_COLUMNS
 
     def _followed(
         self, query: exp.Expr, ctes: Mapping[str, RelationColumns], outer: _Scope | None
