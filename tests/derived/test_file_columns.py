@@ -202,7 +202,7 @@ def test_all_wrong_names_of_a_query_are_told_at_once(tmp_path: Path) -> None:
     query = """sql: >-
       WITH cheap AS (SELECT skuu, cents FROM lists.prices WHERE cent < 5),
       dear AS (SELECT sku FROM lists.prices p WHERE q.cents > 5 OR q.cents < cent)
-      SELECT c.sku AS id, o.idd FROM cheap c JOIN dear d USING (sku) JOIN orders o ON o.id = c.sku"""
+      SELECT c.sku AS id, o.idd FROM cheap c JOIN dear USING (sku) JOIN orders o ON o.id = c.sku"""
 
     errors = _errors(tmp_path, query)
 

@@ -184,10 +184,8 @@ class StatementNames:
         ConfigErrors for several of them.
         """
         columns = self._query(tree, {}, None)
-        if len(self._wrong) > 1:
-            raise ConfigErrors(self._wrong.values())
-        for error in self._wrong.values():
-            raise error
+        if wrong := list(self._wrong.values()):
+            raise wrong[0] if len(wrong) == 1 else ConfigErrors(wrong)
         return columns
 
     def _refuse(self, error: ConfigError) -> None:
