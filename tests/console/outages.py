@@ -18,6 +18,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from polynya.cluster.coordination import store as paths
 from polynya.cluster.coordination.documents import NodeLease
 from polynya.cluster.coordination.store import DocumentStore
+from polynya.lake.read import committed
 from polynya.server.console.navigation import ENTRIES
 from polynya.store.object_store import LocalObjectStore
 from tests.cli.conftest import CAPTURE, CONNECTION
@@ -67,6 +68,8 @@ class Outage:
         self.over = threading.Event()
         for name in ("load_table", "list_tables", "list_namespaces"):
             patch.setattr(SqlCatalog, name, self._after(getattr(SqlCatalog, name), self._catalog))
+        # Looks at tables list the catalog themselves.
+        patch.setattr(committed, "entries_of", self._after(committed.entries_of, self._catalog))
         for name in ("list", "beginning", "read", "get", "open", "info", "size"):
             real = getattr(LocalObjectStore, name)
             patch.setattr(LocalObjectStore, name, self._after(real, self._store))
