@@ -170,7 +170,8 @@ class _FilledOverview(OverviewKeeper):
 
     def __init__(self, state: ServerState, tasks: list[str], *, looks: bool) -> None:
         super().__init__(state.project, state.clock)
-        self._looks = looks
+        #: Looks at the tables of the project; a request sees them together with the others.
+        self._own = OverviewKeeper(state.project, state.clock) if looks else None
         late = HealthPart("apply", HealthWord.WARNING, "copies wait for the apply: 10 files")
         names = [f"shop.t{number}" for number in range(DATASETS)]
         found = {
@@ -191,9 +192,9 @@ class _FilledOverview(OverviewKeeper):
     @override
     def look(self) -> None:
         own: Mapping[str, DatasetOverview] = {}
-        if self._looks:
-            super().look()
-            own = self._newest.datasets
+        if self._own is not None:
+            self._own.look()
+            own = self._own.newest().datasets
         self._newest = Overview(self._at.now(), self._project, {**self._found, **own})
 
 

@@ -27,7 +27,7 @@ from polynya.server.app import ROUTERS
 from polynya.server.pages import ListPage
 
 FOLDER: Final = Path(__file__).parents[1]
-#: What acts, and what acts by itself, stands in a module of its own: one would be too long to read.
+#: The groups of a module of their own: all in one would be too long to read.
 _ACTING: Final = frozenset({"actions", "automations", "notifications", "operations", "plans"})
 _PREFIX: Final = "/api/v1"
 #: Parameters that a method has no use for: it reads all pages, and answers are whole models.
@@ -245,7 +245,7 @@ def _is_text(route: APIRoute, name: str) -> bool:
 
 
 def _about(route: APIRoute) -> str:
-    """The first sentence of what the API says about a route."""
+    """What the API says about a route, in one line."""
     told = route.summary or inspect.cleandoc(route.endpoint.__doc__ or "")
     return " ".join(told.split("\n\n")[0].split())
 

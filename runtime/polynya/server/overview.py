@@ -7,6 +7,7 @@ at every table; one that cannot be read is unknown, with its error, and hides no
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -41,6 +42,9 @@ MOST_COMMITS: Final = 20
 _OWNERS: Final = 5
 #: How long a table without a new commit is not read again. Settings may change without one.
 _KEPT: Final = timedelta(minutes=1)
+#: Seconds that a look computes before another thread has its turn. With the 5 ms of Python the
+#: slowest twentieth of requests took twice as long (`docs/performance.md`).
+_TURN: Final = 0.0005
 #: Most results that an overview keeps, such as the datasets of a list in their order.
 _MOST_RESULTS: Final = 64
 
@@ -154,6 +158,8 @@ class OverviewKeeper:
         self._since = self._clock.now()
         self._began = self._looked = self._clock.monotonic()
         self._started = True
+        # A request needs several turns.
+        sys.setswitchinterval(_TURN)
         self._thread.start()
 
     def stop(self) -> None:
