@@ -147,7 +147,7 @@ def test_each_method_that_reads_gets_what_it_promises(tmp_path: Path) -> None:
                     one.name: PARAMETERS[one.name] for one in required if one.default is one.empty
                 }
                 if tag in {"datasets", "records", "runs"} and name != "task_latency":
-                    given |= {one: "shop.users" for one in given.keys() & {"name"}}
+                    given |= dict.fromkeys(given.keys() & {"name"}, "shop.users")
                 try:
                     found = method(**given)
                     asked[f"{tag}.{name}"] = str(list(found) if isinstance(found, map) else found)
