@@ -223,7 +223,14 @@ def test_a_union_has_as_many_columns_on_both_sides(tmp_path: Path) -> None:
     assert error.message.startswith("the sides of this UNION have 2 and 1 columns at line 1")
 
 
-@pytest.mark.parametrize("made", ["explode(map(1, 2))", "inline(array(struct(1, 2)))"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        "explode(map(1, 2))", "explode_outer(map(1, 2))", "inline(array(struct(1, 2)))",
+        "inline_outer(array(struct(1, 2)))", "json_tuple('{}', 'a', 'b')",
+        "posexplode(array(1))", "posexplode_outer(array(1))", "stack(1, 2, 3)",
+    ],
+)  # fmt: skip
 def test_a_function_that_gives_rows_may_give_any_columns(tmp_path: Path, made: str) -> None:
     query = f"sql: SELECT sku AS id, cents FROM lists.prices UNION ALL SELECT {made} FROM orders"
 

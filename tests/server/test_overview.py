@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -69,6 +70,18 @@ def test_a_task_that_fails_is_unknown_and_hides_no_other(
     words = {name: one.health for name, one in keeper.newest().datasets.items()}
     assert words == {"shop.users": HealthWord.NEW, "shop.more": HealthWord.UNKNOWN}
     assert len(keeper.newest().errors) == 1
+
+
+def test_looks_give_way_to_requests_sooner_than_threads_of_python_do(tmp_path: Path) -> None:
+    before = sys.getswitchinterval()
+    project = load_project(write_project(tmp_path, users=USERS))
+    keeper = OverviewKeeper(lambda: project, FakeClock())
+    try:
+        keeper.start()
+        keeper.stop()
+        assert sys.getswitchinterval() < 0.001
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_ages_go_on_while_a_table_has_no_new_commit() -> None:

@@ -168,9 +168,7 @@ class StatementNames:
         self._names_only = names_only
         self._numbers: dict[str, str] = {}
         self._unnamed = 0
-        #: Wrong names by what is said of them, and how often one was met.
-        self._wrong: dict[str, ConfigError] = {}
-        self._refused = 0
+        self._wrong: list[ConfigError] = []
 
     @property
     def tables(self) -> dict[str, str]:
@@ -184,16 +182,19 @@ class StatementNames:
         ConfigErrors for several of them.
         """
         columns = self._query(tree, {}, None)
-        if wrong := list(self._wrong.values()):
-            raise wrong[0] if len(wrong) == 1 else ConfigErrors(wrong)
+        wrong: dict[str, ConfigError] = {}
+        for error in self._wrong:
+            # Each name once, at its first place.
+            wrong.setdefault(error.message, error)
+        if wrong:
+            raise self._wrong[0] if len(wrong) == 1 else ConfigErrors(wrong.values())
         return columns
 
     def _refuse(self, error: ConfigError) -> None:
-        """Note a wrong name at its first place. Raises the error for an analysis."""
+        """Note a wrong name. Raises the error for an analysis, which needs no others."""
         if not self._names_only:
             raise error
-        self._wrong.setdefault(error.message, error)
-        self._refused += 1
+        self._wrong.append(error)
 
     def _not_followed(self, error: ConfigError, scope: _Scope | None = None) -> RelationColumns:
         """What a part that is not followed may have. Raises the error for an analysis."""
@@ -206,10 +207,10 @@ class StatementNames:
     def _query(
         self, query: exp.Expr, ctes: Mapping[str, RelationColumns], outer: _Scope | None
     ) -> RelationColumns:
-        before = self._refused
+        before = len(self._wrong)
         columns = self._followed(query, ctes, outer)
         # Where a name is wrong here, those that follow from it are not known to be.
-        return columns if self._refused == before else ANY_COLUMNS
+        return columns if len(self._wrong) == before else ANY_COLUMNS
 
     def _followed(
         self, query: exp.Expr, ctes: Mapping[str, RelationColumns], outer: _Scope | None

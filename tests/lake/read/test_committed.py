@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.expressions import EqualTo
 from pyiceberg.table import Table
 
-from polynya.lake.read.committed import CommittedTable, ConvertedTables, listed_tables
+from polynya.lake.read.committed import CommittedTable, ConvertedTables, listed_tables, type_text
 from polynya.lake.read.inspect import committed, states
 from polynya.lake.spark.catalog import python_catalog
 from polynya.lake.table.state import ApplyState, CopyState
@@ -155,3 +155,25 @@ def test_rows_that_another_engine_deleted_by_their_values_are_not_counted_wrongl
         table.rows(Partition.CURRENT)
     assert table.rows(Partition.PRIOR) == 0
     assert committed(table) is table
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("decimal(12, 2)", "decimal(12, 2)"),
+        ({"type": "list", "element": "string"}, "list<string>"),
+        ({"type": "map", "key": "string", "value": "long"}, "map<string, long>"),
+        (
+            {
+                "type": "struct",
+                "fields": [
+                    {"name": "a", "type": "int"},
+                    {"name": "b", "type": {"type": "list", "element": "date"}},
+                ],
+            },
+            "struct<a: int, b: list<date>>",
+        ),
+    ],
+)
+def test_a_type_is_told_in_a_line(kind: Any, text: str) -> None:
+    assert type_text(kind) == text
