@@ -596,9 +596,7 @@ def _columns_of(item: exp.Expr, scope: _Scope) -> RelationColumns:
         return replace(columns, names=names, lacks=columns.lacks | gone)
     if isinstance(item, exp.Alias):
         return RelationColumns((item.alias,))
-    if isinstance(item, exp.Explode | exp.Inline) or (
-        isinstance(item, exp.Anonymous) and item.name.lower() in _GENERATORS
-    ):
+    if isinstance(item, exp.Anonymous) and item.name.lower() in _GENERATORS:
         return ANY_COLUMNS
     # What Spark makes of other expressions can only be named in quotes.
     named = item.this if isinstance(item, exp.Cast) else item
