@@ -10,6 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from polynya.lake.copy import stored_search
+from polynya.lake.table.dataset import DatasetTable
+from polynya.model.errors import ConflictError
 from tests.engine.tasks.derived_tables import Derived
 from tests.engine.tasks.test_affected_rows import batch, last_step
 from tests.lab.lab import Feed, Lab, drop, put
@@ -93,6 +96,31 @@ def test_rows_that_are_equal_are_not_written_again(lab: Lab) -> None:
 
     assert last_step(lab).how == "3 of id, in memory"
     assert last_step(lab).changes == {}
+
+
+def test_a_table_that_another_owner_takes_meanwhile_stays_as_it_is(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = lab.parquet_feed("typed", history=False)
+    land(feed, list(range(9)), 1, VALUES)
+    feed.run("always")
+    plain = Derived(lab, [feed], "SELECT id, words FROM typed", incremental="strict")
+    plain.follow()
+    before = plain.current("*")
+    land(feed, [1, 2, 3], 2, VALUES)
+    feed.run("never")
+
+    def refused(target: DatasetTable) -> None:
+        raise ConflictError("POLYNYA-LAKE-003", "another owner has it", where=target.table.name)
+
+    with monkeypatch.context() as patch, pytest.raises(ConflictError, match="another owner"):
+        patch.setattr(stored_search, "enter", refused)
+        plain.follow()
+    assert plain.current("*") == before
+
+    plain.follow()
+    assert last_step(lab).how == "3 of id, in memory"
+    assert plain.current("*") == lab.rows(f"SELECT id, words FROM {lab.schema}.typed")
 
 
 @pytest.mark.slow

@@ -55,6 +55,7 @@ from polynya.engine.tasks.registered_inputs import RegisteredInputs
 from polynya.engine.unit import IDLE, TOO_LONG, StepResult, TimeSlice
 from polynya.lake.copy.derived_result import result_digest
 from polynya.lake.copy.recompute import confirm, recompute, stored_rows
+from polynya.lake.copy.stored_search import StoredSearch
 from polynya.lake.errors import machine_error
 from polynya.lake.read.changed_keys import changed_keys
 from polynya.lake.read.plans import why_refused
@@ -177,36 +178,44 @@ class DerivedUnit:
         clock = self._context.clock
         began = clock.monotonic()
         costs = DerivationCosts() if before is None else before.costs
+        now = clock.now()
         try:
-            with TemporaryViews(self._context.spark) as views:
+            with (
+                TemporaryViews(self._context.spark) as views,
+                StoredSearch(table.table, self._context.applier, now) as search,
+            ):
                 inputs = self._input_views(views, derivation, before)
-                step = self._step(views, inputs, derivation, before, table.table)
                 judge = ResultJudge(
                     self._context.spark,
                     self._dataset,
                     self._query,
                     inputs,
-                    clock.now(),
+                    now,
                     self._place_of_expectation,
                 )
+                affected = self._affected(views, inputs, derivation, before, table.table)
+                if isinstance(affected, AffectedRows) and not judge.puts_rows_aside:
+                    search.start(affected.keys)
+                step = self._step(views, inputs, affected)
 
                 def derived() -> Derivation:
                     seconds = round(clock.monotonic() - began, 3)
-                    now = replace(costs, whole=seconds)
+                    known = replace(costs, whole=seconds)
                     if step.affected is not None:
-                        now = replace(costs, keyed=seconds, share=step.share)
-                    return replace(derivation, costs=now)
+                        known = replace(costs, keyed=seconds, share=step.share)
+                    return replace(derivation, costs=known)
 
                 judged = judge.judge if self._query.expect else None
                 if step.text is None:
-                    done = confirm(table.table, derived(), now=clock.now(), judge=judged)
+                    done = confirm(table.table, derived(), now=now, judge=judged)
                 else:
                     done = recompute(
                         table.table,
                         self._context.applier,
                         self._result(views, step.text),
                         derived,
-                        now=clock.now(),
+                        now=now,
+                        search=search,
                         affected=step.affected,
                         judge=judged,
                         divide=judge.divide if judge.puts_rows_aside else None,
@@ -246,17 +255,14 @@ class DerivedUnit:
     def _step(
         self,
         views: TemporaryViews,
-        now: Mapping[str, str],
-        derivation: Derivation,
-        before: Derivation | None,
-        target: DatasetTable,
+        inputs: Mapping[str, str],
+        affected: AffectedRows | ChangedTotals | str,
     ) -> RestrictedStep:
         """What is computed: the rows with affected keys, or all."""
         query = self._parsed()
-        affected = self._affected(views, now, derivation, before, target)
         if isinstance(affected, str):
-            return RestrictedStep(query.over(now), affected)
-        return affected.step(views, query, now)
+            return RestrictedStep(query.over(inputs), affected)
+        return affected.step(views, query, inputs)
 
     def _affected(
         self,

@@ -9,18 +9,15 @@ equals -0.0. Tables with nested values are left to Spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polynya.lake.apply.apply import Applier
-from polynya.lake.apply.in_memory import LOCAL_EVENTS
 from polynya.lake.apply.records import DELETES, IN_CURRENT, PLACE, TouchedRecords, is_exact
 from polynya.lake.apply.run import ApplyRun, FoundVersions
-from polynya.lake.copy.affected import AffectedKeys
+from polynya.lake.copy.stored_search import StoredSearch
 from polynya.lake.copy.stored_values import StoredValues, any_unequal
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import key_hash
@@ -60,63 +57,26 @@ class ComparedRows:
 
 
 def few_rows(
-    run: ApplyRun,
-    applier: Applier,
-    rows: DataFrame,
-    schema: Mapping[str, DataType],
-    affected: AffectedKeys | None,
-    *,
-    step: Reloading,
+    run: ApplyRun, search: StoredSearch, rows: DataFrame, schema: Mapping[str, DataType]
 ) -> FewRows | str:
     """The rows of a step in the memory of the driver, or why they stay in Spark, as a sentence.
 
     `schema` has the types of the table, in which the rows are. Their stored versions are looked for
     while Spark computes them.
     """
-    reason = _why_not_few(run, schema, affected)
+    reason = search.why_not or _why_not_few(run, schema)
     if reason is not None:
         return reason
-    assert affected is not None, "its keys are few"
-    assert affected.keys is not None, "its keys are few"
     hashed = rows.selectExpr("*", f"{key_hash(run.shape)} AS {h.KEY_HASH}")
-    with ThreadPoolExecutor(1, "stored versions") as threads:
-        looking = threads.submit(_stored, run, applier, affected.keys, step)
-        try:
-            computed = collected_rows(hashed).combine_chunks()
-        except PySparkException as error:
-            # Such as more bytes than the driver takes, where keys repeat. Spark says what is wrong.
-            return f"its rows were not collected: {str(error).splitlines()[0][:200]}"
-        return FewRows(run.shape, computed, looking.result())
-
-
-def _stored(
-    run: ApplyRun, applier: Applier, affected: pa.Table, step: Reloading
-) -> FoundVersions | str:
-    """The stored versions of the records with affected keys, or why Spark finds them."""
-    columns = {column["name"]: column for column in run.target.table.columns()}
-    keys = run.shape.keys
-    if any(key not in columns for key in keys):
-        return "the table has no column for its keys yet"
     try:
-        typed = pa.table(
-            {key: affected.column(key).cast(arrow_type(columns[key]["type"])) for key in keys}
-        )
-    except pa.ArrowException as error:
-        return f"a value does not fit the table: {error}"
-    # No row of the table has a key with NULL.
-    values = [typed.drop_null().column(key).combine_chunks() for key in keys]
-    return applier.found(run, values, place=step.place, now=step.started_at)
+        computed = collected_rows(hashed).combine_chunks()
+    except PySparkException as error:
+        # Such as more bytes than the driver takes, where keys repeat. Spark says what is wrong.
+        return f"its rows were not collected: {str(error).splitlines()[0][:200]}"
+    return FewRows(run.shape, computed, search.found(run))
 
 
-def _why_not_few(
-    run: ApplyRun, schema: Mapping[str, DataType], affected: AffectedKeys | None
-) -> str | None:
-    if affected is None or affected.keys is None:
-        return "all rows are computed"
-    if set(affected.columns) != set(run.shape.keys):
-        return "its affected keys are not the keys of the table"
-    if affected.keys.num_rows > LOCAL_EVENTS:
-        return f"{affected.keys.num_rows:,} affected keys are too many"
+def _why_not_few(run: ApplyRun, schema: Mapping[str, DataType]) -> str | None:
     if not all(is_exact(schema[key]) for key in run.shape.keys):
         return "a key has a type whose values are not compared exactly"
     if not all(is_exact(kind) or kind in (FLOAT, DOUBLE) for kind in schema.values()):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import ApplyRun, CopyParts
@@ -24,6 +24,7 @@ from polynya.lake.copy.derived_result import result_schema
 from polynya.lake.copy.first_rows import first_rows, forget_columns, holds_nothing, refuse
 from polynya.lake.copy.put_aside import DividedRows, QuarantineChange, quarantine_change
 from polynya.lake.copy.reload import ChangeCriteria, current_rows, differences
+from polynya.lake.copy.stored_search import StoredSearch, next_step
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.layout import columns_in_use
 from polynya.lake.iceberg.writing import stage
@@ -32,15 +33,13 @@ from polynya.lake.table.books import with_inserted
 from polynya.lake.table.dataset import DatasetTable, change_columns
 from polynya.lake.table.ownership import enter
 from polynya.lake.table.state import CopyState, Derivation, Reloading
-from polynya.model.config.dataset import DELETING, recorded
+from polynya.model.config.dataset import recorded
 from polynya.model.error_catalogue.derived import RESULT_KEYS_WRONG
 from polynya.model.error_catalogue.lake import KEYS_CHANGED
 from polynya.model.errors import OperationError
 from polynya.model.names import literal, quote
 from polynya.model.types import DataType
 
-#: Digits of the number of a step, which orders its events.
-_DIGITS: Final = 20
 #: Judges a result by its expectations before it is committed: rows that the step has computed
 #: (None: it computed none), what makes all rows of the table after the step (None: these are all),
 #: and their columns. Returns by what the result fails each expectation that only warns, None where
@@ -79,6 +78,7 @@ def recompute(
     derivation: Callable[[], Derivation],
     *,
     now: datetime,
+    search: StoredSearch,
     affected: AffectedKeys | None = None,
     judge: Judge | None = None,
     divide: Divide | None = None,
@@ -86,7 +86,8 @@ def recompute(
     """Commit what differs between `result` and Current, and what it was derived from.
 
     `result` has the rows of the query that have `affected` keys; None: all of them. `derivation`
-    names query and snapshots; it is asked for once the result is computed and compared.
+    names query and snapshots; it is asked for once the result is computed and compared. `search` is
+    that of this table and time; where it looks, these few rows are compared in memory.
 
     Raises OperationError, and leaves the table as it is: a column has a type that the table cannot
     hold or take, the keys do not tell the rows apart, or `judge` refuses the rows. Raises what a
@@ -96,13 +97,12 @@ def recompute(
     if affected is None and divide is None and holds_nothing(target):
         return _begin(target, result, derivation, now=now, judge=judge)
     schema = _result_schema(target, result)
-    enter(target)
+    search.enter()
     _refuse_other_keys(target, keys)
     rows = _typed(result, schema)
     with ApplyRun.of(target, target.shape(schema, keys)) as run:
-        step = _next_step(target, now)
-        of_few = None if divide is not None else affected
-        few = few_rows(run, applier, rows, schema, of_few, step=step)
+        step = next_step(target, now)
+        few = few_rows(run, search, rows, schema)
         held: FewRows | DataFrame = run.settle(rows) if isinstance(few, str) else few
         divided = None
         if divide is not None:
@@ -162,7 +162,7 @@ def _begin(
     schema = _result_schema(target, result)
     target.grow(schema)
     shape = target.shape(schema, keys)
-    with first_rows(target, shape, _typed(result, schema), _next_step(target, now), now) as first:
+    with first_rows(target, shape, _typed(result, schema), next_step(target, now), now) as first:
         try:
             _refuse_wrong_keys(target, _counted(first.rows, keys), keys)
             verdicts = {} if judge is None else judge(first.rows, None, schema)
@@ -181,12 +181,6 @@ def _begin(
     seconds = round(time.monotonic() - began, 3)
     applied = ApplyResult(snapshot, "it had no rows yet", seconds, figures)
     return Recomputed(figures.current, applied, _failed(verdicts))
-
-
-def _next_step(target: DatasetTable, now: datetime) -> Reloading:
-    """What the events of a step have in common: its time, and its number as their place."""
-    place = f"{target.state.copy.reloads + 1:0{_DIGITS}d}"
-    return Reloading(DELETING, 0, now.isoformat(), place=place)
 
 
 def _compared(

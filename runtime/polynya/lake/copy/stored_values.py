@@ -1,8 +1,8 @@
 """Which rows differ from the versions that a table has stored of them, reading few columns.
 
 The rows of a step mostly differ in one and the same column, such as an amount or the time of a
-change. The row groups that are read first tell which columns differ in each of their rows. From
-the others comes one of these columns, and the rest only of rows that have the same value there.
+change. Of a row group that column is read first which told most rows apart so far, and the others
+only for the rows that have the same value there.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class StoredValues:
     files: Sequence[TableFile]
     columns: Mapping[str, Mapping[str, Any]]
     keep: bool = False
-    #: The columns that differ in all rows of the row groups read so far; None before the first one.
-    _telling: list[str] | None = field(default=None, init=False)
+    #: Of each column that was read, how many rows it was asked for, and how many it told apart.
+    _told: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
 
     @span("compare with stored values")
     def differ(self, rows: pa.Table, places: pa.Array) -> pa.Array:
@@ -46,6 +46,7 @@ class StoredValues:
         """
         if not rows.num_columns:
             return pa.repeat(pa.scalar(value=False), rows.num_rows)
+        self._told = dict.fromkeys(rows.column_names, (0, 0)) | self._told
         order = pc.sort_indices(places)
         rows, places = rows.take(order), places.take(order)
         parts = self._parts(places)
@@ -73,21 +74,24 @@ class StoredValues:
         ]
 
     def _in_group(self, file: TableFile, group: int, rows: pa.Table, at: pa.Array) -> pa.Array:
-        names, telling = rows.column_names, self._telling
-        if not telling:
-            found = self._unequal(file, group, rows, at)
-            if telling is None:
-                self._telling = [name for name in names if pc.all(found[name]).as_py()]
-            return _any(found.values())
-        first = min(telling, key=lambda name: file.size_bytes(group, self.columns[name]))
+        first = self._first(file, group, rows.column_names)
+        if first is None or rows.num_columns == 1:
+            return _any(self._unequal(file, group, rows, at).values())
         differs = self._unequal(file, group, rows.select([first]), at)[first]
         left = pc.indices_nonzero(pc.invert(differs))
-        if not len(left) or len(names) == 1:
+        if not len(left):
             return differs
-        self._telling = [name for name in telling if name != first]
         others = rows.drop_columns([first]).take(left)
         more = _any(self._unequal(file, group, others, at.take(left)).values())
         return pc.replace_with_mask(differs, pc.invert(differs), more)
+
+    def _first(self, file: TableFile, group: int, names: Sequence[str]) -> str | None:
+        """The column to read before the others; None where no column told a row apart so far."""
+        rates = {name: told / asked for name, (asked, told) in self._told.items() if asked}
+        if not rates:
+            return min(names, key=lambda name: file.size_bytes(group, self.columns[name]))
+        best = max(rates, key=lambda name: rates[name])
+        return best if rates[best] else None
 
     def _unequal(
         self, file: TableFile, group: int, rows: pa.Table, at: pa.Array
@@ -95,7 +99,13 @@ class StoredValues:
         """By column, whether each row has another value than is stored at these positions."""
         columns = [self.columns[name] for name in rows.column_names]
         stored = file.read_at(group, columns, at, keep=self.keep)
-        return {name: unequal(rows.column(name), stored.column(name)) for name in rows.column_names}
+        found = {}
+        for name in rows.column_names:
+            found[name] = differs = unequal(rows.column(name), stored.column(name))
+            # Threads may lose a count to each other: it only says what to read first.
+            asked, told = self._told[name]
+            self._told[name] = asked + len(differs), told + (pc.sum(differs).as_py() or 0)
+        return found
 
 
 def unequal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:

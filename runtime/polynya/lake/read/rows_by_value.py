@@ -176,9 +176,10 @@ class _Search:
         small = [n for n in sorted_files if self.files[n][0].rows <= few]
         large = sorted_files[len(small) :]
         for numbers in (small, large):
-            left = records if numbers is small or not is_key else self._left(records, found)
-            parts = self._in_files(left, numbers) if left is not None else []
-            found += parts
+            left = self._left(records, found) if is_key else records
+            if left is None:
+                break
+            found += self._in_files(left, numbers)
             rows_found = sum(part.num_rows for part in found)
             if rows_found > MOST_ROWS or sum(part.nbytes for part in found) > MOST_BYTES:
                 return f"{rows_found:,} rows of it are concerned"
