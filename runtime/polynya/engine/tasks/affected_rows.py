@@ -88,7 +88,7 @@ class TemporaryViews:
         known = {name: condition for name, condition in ranges.items() if condition is not None}
         nullable = (name for name in keys.column_names if keys.column(name).null_count)
         columns = tuple(keys.column_names)
-        return AffectedKeys(columns, lambda: self._of_keys(keys), keys, known, frozenset(nullable))
+        return AffectedKeys(columns, lambda: self._of_keys(keys), known, frozenset(nullable))
 
     def _of_keys(self, keys: pa.Table) -> str:
         frame = self.spark.createDataFrame(keys, schema=spark_schema(keys.schema))
@@ -162,7 +162,7 @@ class AffectedRows:
         columns = ", ".join(self.plan.columns)
         how = f"{self.keys.num_rows:,} of {columns}"
         if not self.keys.num_rows:
-            nothing = AffectedKeys(self.plan.columns, lambda: "", self.keys)
+            nothing = AffectedKeys(self.plan.columns, lambda: "")
             return RestrictedStep(None, how, nothing, self.share, self.by_spark)
         affected = views.of_keys(self.keys)
         found = self.few.restricted(self.plan, self.keys)

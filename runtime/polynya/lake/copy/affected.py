@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import pyarrow as pa
-
 from polynya.model.names import quote
 
 
@@ -15,15 +13,13 @@ from polynya.model.names import quote
 class AffectedKeys:
     """The values of some columns of a result in all rows that may differ from Current.
 
-    `keys` has them as `columns`, once or oftener, None where they are in Spark alone; `named` makes
-    a view of them. Without columns every row of the result is affected, and the view has a row.
-    `ranges` are conditions that all values of a column meet, which is `{}` there; `nullable` are
-    the columns with NULL among their values.
+    `named` makes a view of them, which has each once or oftener as `columns`. Without columns every
+    row of the result is affected, and the view has a row. `ranges` are conditions that all values
+    of a column meet, which is `{}` there; `nullable` are the columns with NULL among their values.
     """
 
     columns: tuple[str, ...]
     named: Callable[[], str]
-    keys: pa.Table | None = None
     ranges: Mapping[str, str] = field(default_factory=dict)
     nullable: frozenset[str] = frozenset()
 
