@@ -93,6 +93,7 @@ def test_a_small_dataset_is_copied_while_another_one_is_loaded(lake: Lake) -> No
     waiting.measure(lake, TINY)
 
 
+@pytest.mark.slow
 def test_a_round_is_told_as_a_multiple_of_the_limit(lake: Lake) -> None:
     found = limits.measure(lake, rows=1_000, count=50, rounds=1, warm_up=0)
 

@@ -21,9 +21,9 @@ from tests.lab.commands import fresh_session, use_everywhere
 
 #: Pages whose sessions take more than half of the time of all: with `make test-slow`.
 SLOW = (
-    "capture.md", "concepts.md", "extracts.md", "operations.md", "other-engines.md",
-    "read-duckdb.md", "read-python.md", "read-spark.md", "read-trino.md", "rebuild.md",
-    "registered-data.md", "reload.md", "testing.md", "marts.md", "schema-changes.md",
+    "capture.md", "concepts.md", "extracts.md", "landing-formats.md", "operations.md",
+    "other-engines.md", "read-duckdb.md", "read-python.md", "read-spark.md", "read-trino.md",
+    "rebuild.md", "registered-data.md", "reload.md", "testing.md", "marts.md", "schema-changes.md",
     "serve-catalog.md", "server.md", "testing-transforms.md", "transforms.md",
 )  # fmt: skip
 #: One fault in each block.

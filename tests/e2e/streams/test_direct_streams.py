@@ -58,6 +58,7 @@ def printed(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines() if line]
 
 
+@pytest.mark.slow
 def test_files_are_read_into_a_table_and_nothing_lands(
     driver: CommandDriver, tmp_path: Path
 ) -> None:

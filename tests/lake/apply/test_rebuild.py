@@ -242,6 +242,7 @@ def test_a_reload_is_kept_as_events(users: Feed) -> None:
     assert broken(users) == []
 
 
+@pytest.mark.slow
 def test_a_rebuild_that_dies_leaves_all_as_it_was(
     users: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

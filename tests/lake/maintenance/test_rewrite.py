@@ -252,7 +252,10 @@ class KilledError(BaseException):
     """The process dies: nothing of ours may catch this."""
 
 
-@pytest.mark.parametrize("committed", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "committed",
+    [pytest.param(False, id="before", marks=pytest.mark.slow), pytest.param(True, id="after")],
+)
 def test_killed_at_the_commit(
     users: Feed, monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:

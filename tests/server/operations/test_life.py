@@ -91,7 +91,6 @@ def told(api: LocalApi) -> list[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 def test_validate_plan_migrate_run_replay_reload_schedule_and_notify_through_the_api(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
