@@ -187,5 +187,9 @@ def test_few_rows_follow_a_random_history(lab: Lab, seed: int) -> None:
             batch(users, random, seq, name=("ann", "bob", None), city=("Ulm", "Bonn", None))
         if random.random() < 0.9:
             batch(orders, random, seq, buyer=(1, 2, 3, 4, None), amount=(1, 2, 3))
+        # Rows of a table with late changes that are pending are Spark's.
+        if random.random() < 0.5:
+            users.apply()
+            orders.apply()
     hows = [event.how for event in lab.events if hasattr(event, "how")]
     assert sum(", in memory" in how for how in hows) > 8, hows
