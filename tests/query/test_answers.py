@@ -86,6 +86,8 @@ OTHERS = (
     "amount - 1.25", "amount + n", "datediff(day, DATE '2026-01-01')", "CAST(n AS double)",
     "CAST(n AS decimal(12,1))", "CAST(amount AS decimal(24,5))", "n * 1234567890123.25",
     "day IN ('2026-02-03', '1582-10-04')", "-2147483648", "coalesce(n)",
+    "ratio * 1.19D", "ratio + other", "other - ratio", "ratio * n", "ratio / other", "n / ratio",
+    "1 - ratio * 0.07", "-ratio", "CAST(1.10 AS double)", "CAST(ratio AS double)",
 )  # fmt: skip
 
 
@@ -193,6 +195,7 @@ def test_doubles_that_are_no_numbers(lab: Lab) -> None:
     users.run("never")
 
     shown = "x, x = y AS a, x < y AS b, x >= y AS c, x <=> y AS d, x > 0 AS e, y = 0.1 AS f"
+    shown += ", x + y AS g, x - y AS h, x * y AS i, x / y AS j, -x AS k"
     statement = f"SELECT {shown} FROM {lab.schema}.users"
     assert assert_same(project_of(users), lab, statement) == len(pairs)
 

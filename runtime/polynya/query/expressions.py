@@ -106,6 +106,9 @@ class Expressions:
             value = number(f"-{node.this.this}")
             return EmbeddedValue(value.sql, value.type, None, value.constant)
         inner = self.value(node.this)
+        if inner.known == DOUBLE:
+            self._scope.limits.check_function("arithmetic of doubles")
+            return EmbeddedValue(f"(- {inner.sql})", DOUBLE)
         if inner.known not in INTEGERS:
             raise NotEmbeddedError(f"the negative of a value of type {inner.type}")
         return EmbeddedValue(f"CAST((0 - {inner.sql}) AS {_NAMES[inner.known]})", inner.type)
@@ -273,8 +276,8 @@ class Expressions:
             return EmbeddedValue(
                 f"CAST({as_decimal(inner, wanted)} AS {named_decimal(wanted)})", wanted
             )
-        if target == DOUBLE and inner.type in INTEGERS:
-            return EmbeddedValue(f"CAST({inner.sql} AS DOUBLE)", DOUBLE)
+        if target == DOUBLE:
+            return EmbeddedValue(as_double(inner), DOUBLE)
         if inner.constant is not None and not inner.constant.is_string and target == BIGINT:
             return EmbeddedValue(f"CAST({inner.constant.text} AS BIGINT)", BIGINT)
         pair = (inner.known, target)
@@ -302,6 +305,10 @@ class Expressions:
         only(node, "this", "expression")
         left, right = self.value(node.this), self.value(node.expression)
         sign = _ARITHMETIC[type(node)]
+        if DOUBLE in {left.type, right.type}:
+            # One rounding by IEEE 754 each; infinity and NaN are values.
+            self._scope.limits.check_function("arithmetic of doubles")
+            return EmbeddedValue(f"({as_double(left)} {sign} {as_double(right)})", DOUBLE)
         if any(isinstance(side.type, Decimal) or side.type is None for side in (left, right)):
             self._scope.limits.check_function("arithmetic of decimals")
             return _of_decimals(sign, left, right)
@@ -316,11 +323,12 @@ class Expressions:
     def _divided(self, node: exp.Div) -> EmbeddedValue:
         only(node, "this", "expression", "typed", "safe")
         left, right = self.value(node.this), self.value(node.expression)
-        if not {left.known, right.known} <= INTEGERS:
+        if DOUBLE in {left.type, right.type}:
+            self._scope.limits.check_function("arithmetic of doubles")
+        elif not {left.known, right.known} <= INTEGERS:
             raise NotEmbeddedError(f"`/` of {left.type} and {right.type}")
         # By zero Spark gives NULL.
-        divisor = f"nullif(CAST({right.sql} AS DOUBLE), 0)"
-        return EmbeddedValue(f"(CAST({left.sql} AS DOUBLE) / {divisor})", DOUBLE)
+        return EmbeddedValue(f"({as_double(left)} / nullif({as_double(right)}, 0))", DOUBLE)
 
 
 def ordered(node: exp.Expr, value: EmbeddedValue, scope: Scope) -> str:
@@ -363,6 +371,21 @@ def as_decimal(value: EmbeddedValue, wanted: Decimal) -> str:
     if own.scale > wanted.scale or own.precision - own.scale > wanted.precision - wanted.scale:
         raise NotEmbeddedError(f"a cast of {value.type} to {wanted}, which may round")
     return f"'{value.constant.text}'" if value.constant else value.sql
+
+
+def as_double(value: EmbeddedValue) -> str:
+    """SQL of a number as a double, which every engine rounds alike.
+
+    Raises:
+        NotEmbeddedError: it is another value, or a decimal, which engines round in two ways.
+    """
+    if value.constant is not None and not value.constant.is_string:
+        return as_type(value.constant, DOUBLE)
+    if value.type in INTEGERS:
+        return f"CAST({value.sql} AS DOUBLE)"
+    if value.type == DOUBLE:
+        return value.sql
+    raise NotEmbeddedError(f"a value of type {value.type} as a double")
 
 
 def _decimal_of(value: EmbeddedValue) -> Decimal:
