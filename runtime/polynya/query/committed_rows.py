@@ -114,7 +114,7 @@ class CommittedRows:
                 except (OSError, pa.ArrowException) as error:
                     raise NotSmallError from error
                 if len(deleted):
-                    places = pa.array(range(start, start + rows.num_rows), pa.int64())
+                    places = pa.arange(start, start + rows.num_rows)
                     rows = rows.filter(pc.invert(pc.is_in(places, value_set=deleted)))
                 yield rows
 

@@ -262,7 +262,7 @@ def _groups_of(
     for group, start in zip(file.groups, file.starts, strict=True):
         rows = file.read(group, columns)
         if len(deleted):
-            places = pa.array(range(start, start + rows.num_rows), pa.int64())
+            places = pa.arange(start, start + rows.num_rows)
             rows = rows.filter(pc.invert(pc.is_in(places, value_set=deleted)))
         yield rows
 

@@ -212,7 +212,7 @@ def given_rows(test: LoadedTransformTest, name: str, table: GivenTable) -> Mappi
             reason=f"no row has a value of {shown(untyped[0])}, so that it has no type",
             fix=f"give it one: `inputs: {{{name}: {{columns: {{{untyped[0]}: string}}}}}}`",
         )
-    columns[_ORDER] = pa.array(range(len(rows)), pa.int64())
+    columns[_ORDER] = pa.arange(0, len(rows))
     columns[_DELETED] = pa.array(deleted, pa.bool_())
     whole = pa.table(columns)
     return {number: _file(whole.slice(first, end - first)) for number, (first, end) in ends.items()}

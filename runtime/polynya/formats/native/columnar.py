@@ -288,7 +288,7 @@ def _rows(
         identifiers = pa.repeat(pa.scalar(NO_ORDER), count)
     service = {
         "__file": pa.repeat(pa.scalar(chunk.file), count),
-        "__offset": pa.array(range(chunk.first, chunk.first + count), pa.int64()),
+        "__offset": pa.arange(chunk.first, chunk.first + count),
         "__op": pa.repeat(pa.scalar("L" if load else None, pa.string()), count),
         "__ci": identifiers,
         "__tail": places.tails,

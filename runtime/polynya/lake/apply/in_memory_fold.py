@@ -97,7 +97,7 @@ class _Chains:
         start = pc.if_else(own, column(rows, h.FROM_TIMESTAMP), time)
         if start.null_count or any(pc.any(mask).as_py() for mask in (tied, late, backwards)):
             return None
-        index = pa.array(range(len(rows)), pa.int64())
+        index = pa.arange(0, len(rows))
         first = pc.fill_null_forward(pc.if_else(follows, pa.scalar(None, pa.int64()), index))
         begin = start.take(first)
         deletes = pc.is_in(column(rows, h.OPERATION), value_set=DELETES)
@@ -118,7 +118,7 @@ class _Chains:
 
     def shown(self) -> pa.Array:
         """Index of the row whose values each version shows: a delete those that were before it."""
-        index = pa.array(range(len(self.rows)), pa.int64())
+        index = pa.arange(0, len(self.rows))
         silent = pc.and_(self.deletes, pc.invert(self.own))
         source = pc.fill_null_forward(pc.if_else(silent, pa.scalar(None, pa.int64()), index))
         return pc.if_else(pc.less(source, self.first), pa.scalar(None, pa.int64()), source)
@@ -197,26 +197,27 @@ class StoredVersions:
     @classmethod
     def of(cls, matches: pa.Table, records: int) -> StoredVersions:
         """Out of live versions with the columns `records.FOUND`."""
-        grouped = (
-            pa.table(
-                {
-                    "record": matches.column(RECORD),
-                    "sequence": sequences(matches),
-                    "start": matches.column(h.FROM_TIMESTAMP),
-                    "inserted": matches.column(h.INSERTED_TIMESTAMP),
-                    "current": matches.column(IN_CURRENT),
-                }
-            )
-            .group_by("record", use_threads=False)
-            .aggregate(
-                [("sequence", "max"), ("start", "max"), ("inserted", "min"), ("current", "any")]
-            )
+        record = matches.column(RECORD).combine_chunks()
+        known = pa.table(
+            {
+                "record": record,
+                "sequence": sequences(matches),
+                "start": matches.column(h.FROM_TIMESTAMP),
+                "inserted": matches.column(h.INSERTED_TIMESTAMP),
+                "current": matches.column(IN_CURRENT),
+            }
         )
-        numbers = pa.array(range(records), pa.int32())
-        at = pc.index_in(numbers, value_set=grouped.column("record").combine_chunks())
+        if pc.count_distinct(record).as_py() < len(record):
+            highest = {"sequence": "max", "start": "max", "inserted": "min", "current": "any"}
+            grouped = known.group_by("record", use_threads=False).aggregate([*highest.items()])
+            known = grouped.rename_columns(
+                {f"{name}_{function}": name for name, function in highest.items()}
+            )
+        numbers = pa.arange(0, records).cast(pa.int32())
+        at = pc.index_in(numbers, value_set=known.column("record").combine_chunks())
         sequence, start, inserted, current = (
-            grouped.column(name).take(at).combine_chunks()
-            for name in ("sequence_max", "start_max", "inserted_min", "current_any")
+            known.column(name).take(at).combine_chunks()
+            for name in ("sequence", "start", "inserted", "current")
         )
         return cls(sequence, start, inserted, current.fill_null(NO))
 
@@ -231,8 +232,10 @@ def fold_latest(
     `matches` are the live stored versions of their records, with the columns `records.FOUND`.
     """
     places = pa.table({"record": records.numbers, "sequence": sequences(events)})
-    order = pc.sort_indices(places, sort_keys=[("record", "ascending"), ("sequence", "ascending")])
-    events, places = events.take(order), places.take(order)
+    if records.count < events.num_rows:
+        by = [("record", "ascending"), ("sequence", "ascending")]
+        order = pc.sort_indices(places, sort_keys=by)
+        events, places = events.take(order), places.take(order)
     record = places.column("record").combine_chunks()
     sequence = places.column("sequence").combine_chunks()
     time = events.column(h.TIMESTAMP).combine_chunks()

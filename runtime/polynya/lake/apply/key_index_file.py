@@ -123,10 +123,10 @@ class SortedRows:
 def _expanded_runs(first: pa.Array, sizes: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Every place of some runs of places, and before it the number of its run."""
     ends = pc.cumulative_sum(sizes)
-    numbers = pa.array(range(len(first)), _INT)
+    numbers = pa.arange(0, len(first)).cast(_INT)
     run = pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, numbers))
     before = pc.subtract(pc.subtract(ends, sizes), first).take(run)
-    return run, pc.subtract(pa.array(range(len(run)), _INT), before)
+    return run, pc.subtract(pa.arange(0, len(run)).cast(_INT), before)
 
 
 def sorting(keys: Sequence[pa.Array]) -> pa.Array:

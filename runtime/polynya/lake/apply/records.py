@@ -99,7 +99,9 @@ class TouchedRecords:
 
     def keys(self) -> list[pa.Array]:
         """The keys of each record once, in the order of their numbers."""
-        first = pc.index_in(pa.array(range(self.count), pa.int32()), value_set=_whole(self.numbers))
+        first = pc.index_in(
+            pa.arange(0, self.count).cast(pa.int32()), value_set=_whole(self.numbers)
+        )
         return [_whole(column).take(first) for column in self._keys]
 
     def has_nulls(self, column: int) -> bool:
@@ -121,7 +123,7 @@ class TouchedRecords:
         if any(column.null_count for column in self._keys):
             return None
         count = 1 + (pc.max(self.numbers).as_py() or 0)
-        numbers = pa.array(range(count), pa.int32())
+        numbers = pa.arange(0, count).cast(pa.int32())
         first = pc.index_in(numbers, value_set=_whole(self.numbers))
         keys = [_whole(column).take(first) for column in self._keys]
         index = SortedRows.of(keys, RECORD)

@@ -218,7 +218,7 @@ def elements_of(rows: pa.Table, schema: Mapping[str, DataType], path: ArrayPath)
     no array counts as its own only element.
     """
     count = rows.num_rows
-    records: pa.Array = pa.array(range(count), pa.int64())
+    records: pa.Array = pa.arange(0, count)
     columns: dict[str, Typed] = {}
     top = path.steps[0][0]
     source = (
@@ -243,11 +243,11 @@ def _exploded(column: Typed) -> tuple[pa.Array, pa.Array, Typed]:
     count = len(column.array)
     if not isinstance(column.kind, Array):
         ordinals = pc.if_else(pc.is_valid(column.array), 1, None)
-        return pa.array(range(count), pa.int64()), ordinals.cast(pa.int32()), column
+        return pa.arange(0, count), ordinals.cast(pa.int32()), column
     lengths = pc.fill_null(pc.list_value_length(column.array), 0).cast(pa.int64())
     flat = pc.list_flatten(column.array)
     parents = pc.list_parent_indices(column.array).cast(pa.int64())
-    places: pa.Array = pa.array(range(len(flat)), pa.int64())
+    places: pa.Array = pa.arange(0, len(flat))
     empty = pc.indices_nonzero(pc.equal(lengths, 0)).cast(pa.int64())
     if len(empty):
         parents = pa.concat_arrays([parents, empty])
@@ -270,5 +270,5 @@ def _numbers(records: pa.Array, count: int) -> pa.Array:
     if not count:
         return records
     sizes: Any = pc.value_counts(records).field("counts")
-    places = pa.array(range(len(records)), pa.int64())
+    places = pa.arange(0, len(records))
     return pc.subtract(places, _starts(sizes).take(records))

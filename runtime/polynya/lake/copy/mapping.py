@@ -394,7 +394,7 @@ class _Mapping:
         places = pa.table(
             {
                 "|record": self._elements.records,
-                "|row": pa.array(range(count), pa.int64()),
+                "|row": pa.arange(0, count),
                 **{name: made.columns[name].array for name in self._keys},
             }
         )

@@ -127,7 +127,7 @@ def _queried(
     read = {name for value in wanted for name in expression_columns(value.text)} & typed.keys()
     columns = {name: typed[name].array for name in typed if name in read}
     numbered = {**columns, **{name: places.column(name) for name in _PLACE_COLUMNS}}
-    numbered["__row"] = pa.array(range(places.num_rows), pa.int64())
+    numbered["__row"] = pa.arange(0, places.num_rows)
     table = pa.table(numbered)
     landed = spark.createDataFrame(table, schema=spark_schema(table.schema))
     kinds = {name: column.kind for name, column in typed.items()}

@@ -199,7 +199,7 @@ class _Search:
         if not numbers:
             return records
         seen = pa.concat_arrays(numbers)
-        left = pc.invert(pc.is_in(pa.array(range(records.count), pa.int32()), value_set=seen))
+        left = pc.invert(pc.is_in(pa.arange(0, records.count).cast(pa.int32()), value_set=seen))
         keys = [key.filter(left) for key in keys]
         return TouchedRecords(keys) if len(keys[0]) else None
 
