@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from polynya.engine.runner import run_once, units
+from polynya.lake.copy import compared_load, reload
 from polynya.lake.read.verify import verify
 from polynya.lake.table.suspension import resume
+from polynya.model import headers as h
 from polynya.model.errors import OperationError, SuspendedError
 from polynya.observe.events import Event
 from tests.lab.lab import Feed, Lab, moment
@@ -20,13 +22,13 @@ def row(key: int, name: str | None, **more: Any) -> dict[str, Any]:
     return {"id": key, "name": name, **more}
 
 
-def source(lab: Lab, *, path: str | None = None, **extracts: Any) -> Feed:
+def source(lab: Lab, *, name: str = "users", path: str | None = None, **extracts: Any) -> Feed:
     """A dataset of extracts whose names hold seconds: `000010.json` is that of second 10."""
     bare = dict.fromkeys(
         ("sequence_by", "timestamp", "apply_as_deletes", "apply_as_truncates", "except_columns")
     )
     named = {"time_in_name": "%Y-%m-%dT%H%M%S", **extracts}
-    return lab.feed(**bare, path=path or "*.json", extracts=named)
+    return lab.feed(name, **bare, path=path or "*.json", extracts=named)
 
 
 def land(users: Feed, second: int, *rows: dict[str, Any] | bytes, part: str = ".json") -> str:
@@ -64,6 +66,50 @@ def test_each_extract_moves_its_differences_at_its_time(lab: Lab) -> None:
     ]
     assert len(told(lab, "extract.applied")) == 3
     assert users.totals() == {"in": 9, "out": 9, "filtered": 0, "quarantined": 0}
+    assert not verify(users.table()).findings
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({}, id="history"),
+        pytest.param({"history": False}, id="newest only"),
+        pytest.param({"timestamp": "at"}, id="own times"),
+    ],
+)
+def test_a_first_extract_leaves_what_the_fold_leaves(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    """Its rows go to Current as they are, also where Spark counts their keys."""
+    rows = [row(1, "Ann", at=moment(3).isoformat()), row(2, None), row(3, "Cid"), b"no record"]
+    columns = [*(name for name in h.HEADER_NAMES if name != h.QUARANTINE), "id", "name"]
+    left = {}
+    for how in ("as they are", "counted by Spark", "folded"):
+        users = source(lab, name=how.replace(" ", "_"))
+        users.settings |= settings
+        land(users, 5, *rows)
+        with monkeypatch.context() as patch:
+            if how == "counted by Spark":
+                patch.setattr(compared_load, "MOST_ROWS", 0)
+            if how == "folded":
+                patch.setattr(reload, "goes_to_current", lambda *_: False)
+            users.run()
+        assert not verify(users.table()).findings
+        left[how] = (users.stored("current", *columns), users.stored("prior", "id"))
+        whole = f"SELECT 1 FROM {users.internal}.snapshots WHERE summary['polynya.reload'] <> ''"
+        step = f"{whole} AND summary['polynya.step'] = 'apply'"
+        assert len(lab.rows(step)) == (how == "folded")
+    assert left["as they are"] == left["counted by Spark"] == left["folded"]
+
+
+@pytest.mark.parametrize("rows", [[row(1, "Ann"), row(1, "Anna")], [row(1, "a"), row(1, "a")]])
+def test_a_first_extract_with_a_key_twice_is_folded(lab: Lab, rows: list[dict[str, Any]]) -> None:
+    users = source(lab)
+    land(users, 0, *rows, row(2, "Ben"))
+
+    users.run()
+
+    assert users.current("id") == [(1,), (2,)]
     assert not verify(users.table()).findings
 
 

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from polynya.lake.apply.in_memory import LOCAL_EVENTS
 from polynya.lake.apply.in_memory_fold import sequences
 from polynya.lake.apply.records import DELETES, TouchedRecords, is_exact
-from polynya.lake.copy.compared_rows import events_of, spark_hashes
-from polynya.lake.copy.rows import can_hash, key_hashes
+from polynya.lake.copy.compared_rows import events_of, hashes_of
 from polynya.lake.copy.stored_values import unequal
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import arrow_type
@@ -70,6 +69,31 @@ def compared_load(
 
 
 _LOADED: Final = pa.array(["L", "D"])
+
+
+def has_only_inserts(target: DatasetTable, shape: Shape, snapshot: int) -> bool | str:
+    """Whether a gathered load has each key once, and no delete; or why Spark has to say so."""
+    table = target.table
+    store = table.reach().reads
+    if isinstance(store, str):
+        return store
+    if not all(is_exact(shape.columns[key]) for key in shape.keys):
+        return "a key has a type whose values are not compared exactly"
+    files = table.files(Partition.RELOAD, snapshot)
+    rows = sum(file.rows for file in files)
+    if rows > MOST_ROWS or not all(is_read_by(store, file.path) for file in files):
+        return f"{rows:,} rows are too many, or in another place"
+    by_name = {column["name"]: column for column in table.columns()}
+    columns = [by_name[name] for name in (h.OPERATION, *shape.keys)]
+    try:
+        if not all(stored_file(store, file.path).reads(columns) for file in files):
+            return "a file has other types than the table, or lacks a value"
+        loaded = _read(store, list(enumerate(files)), columns, pa.array([], pa.int64()))
+    except (OSError, pa.ArrowException) as error:
+        return f"a file was not read: {error}"
+    if not pc.all(pc.equal(loaded.column(h.OPERATION), "L"), min_count=0).as_py():
+        return False
+    return bool(TouchedRecords(_keys(loaded, shape)).count == loaded.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +157,7 @@ def _read(
         if not len(deleted):
             return rows
         first = number * FILE_STEP + stored.starts[group]
-        places = pa.array(range(first, first + rows.num_rows), pa.int64())
+        places = pa.arange(first, first + rows.num_rows)
         return rows.filter(pc.invert(pc.is_in(places, value_set=deleted)))
 
     none = pa.table({one["name"]: pa.array([], arrow_type(one["type"])) for one in columns})
@@ -199,9 +223,4 @@ def _at(rows: pa.Table, name: str) -> tuple[int, str]:
 
 
 def _hashes(target: DatasetTable, shape: Shape, rows: pa.Table) -> pa.Array:
-    keys = rows.select(list(shape.keys))
-    return (
-        key_hashes(_keys(keys, shape))
-        if can_hash(shape)
-        else spark_hashes(target.spark, shape, keys)
-    )
+    return hashes_of(target, shape, rows.select(list(shape.keys)))

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from polynya.lake.apply.records import DELETES, IN_CURRENT, PLACE, TouchedRecords, is_exact
 from polynya.lake.apply.run import ApplyRun, FoundVersions
+from polynya.lake.copy.rows import can_hash, key_hashes
 from polynya.lake.copy.stored_search import StoredSearch
 from polynya.lake.copy.stored_values import StoredValues, any_unequal
 from polynya.lake.fold.shape import Shape
@@ -25,6 +26,7 @@ from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.reading import stored_file
 from polynya.lake.spark.api import DataFrame, PySparkException, SparkSession
 from polynya.lake.spark.arrow import collected_rows, spark_schema
+from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Reloading
 from polynya.model import headers as h
 from polynya.model.types import DOUBLE, FLOAT, DataType
@@ -57,7 +59,10 @@ class ComparedRows:
 
 
 def few_rows(
-    run: ApplyRun, search: StoredSearch, rows: DataFrame, schema: Mapping[str, DataType]
+    run: ApplyRun,
+    search: StoredSearch,
+    rows: DataFrame | pa.Table,
+    schema: Mapping[str, DataType],
 ) -> FewRows | str:
     """The rows of a step in the memory of the driver, or why they stay in Spark, as a sentence.
 
@@ -67,6 +72,10 @@ def few_rows(
     reason = search.why_not or _why_not_few(run, schema)
     if reason is not None:
         return reason
+    if isinstance(rows, pa.Table):
+        rows = rows.combine_chunks()
+        hashes = hashes_of(run.target, run.shape, rows.select(list(run.shape.keys)))
+        return FewRows(run.shape, rows.append_column(h.KEY_HASH, hashes), search.found(run))
     hashed = rows.selectExpr("*", f"{key_hash(run.shape)} AS {h.KEY_HASH}")
     try:
         computed = collected_rows(hashed).combine_chunks()
@@ -108,8 +117,7 @@ class FewRows:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The rows for Spark."""
-        rows = self.rows.drop_columns([h.KEY_HASH])
-        return spark.createDataFrame(rows, schema=spark_schema(rows.schema))
+        return in_spark(spark, self.rows.drop_columns([h.KEY_HASH]))
 
     @span("compare in memory")
     def compared(self, run: ApplyRun, step: Reloading) -> ComparedRows | str:
@@ -135,7 +143,7 @@ class FewRows:
         except (OSError, pa.ArrowInvalid) as error:
             run.target.table.forget_deletes()
             return f"a file was not read: {error}"
-        hashes = spark_hashes(run.target.spark, shape, gone.select(list(shape.keys)))
+        hashes = hashes_of(run.target, shape, gone.select(list(shape.keys)))
         gone = gone.append_column(h.KEY_HASH, hashes)
         events = pa.concat_tables(
             [events_of(changed, shape, types, step), events_of(gone, shape, types, step)]
@@ -200,12 +208,20 @@ def _differing(
     return changed, gone.append_column(h.OPERATION, pa.repeat("d", gone.num_rows))
 
 
-def spark_hashes(spark: SparkSession, shape: Shape, keys: pa.Table) -> pa.Array:
+def in_spark(spark: SparkSession, rows: DataFrame | pa.Table) -> DataFrame:
+    """Rows for Spark, wherever they are."""
+    if isinstance(rows, pa.Table):
+        return spark.createDataFrame(rows, schema=spark_schema(rows.schema))
+    return rows
+
+
+def hashes_of(target: DatasetTable, shape: Shape, keys: pa.Table) -> pa.Array:
     """`KEY_HASH` of some keys, of any type."""
+    if can_hash(shape):
+        return key_hashes([keys.column(key).combine_chunks() for key in shape.keys])
     if not keys.num_rows:
         return pa.array([], pa.binary())
-    frame = spark.createDataFrame(keys, schema=spark_schema(keys.schema))
-    hashed = frame.selectExpr(f"{key_hash(shape)} AS {h.KEY_HASH}")
+    hashed = in_spark(target.spark, keys).selectExpr(f"{key_hash(shape)} AS {h.KEY_HASH}")
     return collected_rows(hashed).column(h.KEY_HASH).combine_chunks()
 
 

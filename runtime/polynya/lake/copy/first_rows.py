@@ -1,8 +1,8 @@
-"""The rows of a derived table that holds none, written to Current as they are computed.
+"""The rows of a table that holds none, written to Current as they are: derived or fully loaded.
 
 An apply would compare them with nothing, fold each by itself and sort them by their keys. Here
-Spark writes the result of the query once, in the files of the table; what it has to satisfy is
-judged by reading them back. Until the commit no snapshot has them.
+Spark writes them once, in the files of the table. What a derived result has to satisfy is judged by
+reading them back. Until the commit no snapshot has them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,24 @@ from polynya.model.names import literal, quote
 
 def holds_nothing(target: DatasetTable) -> bool:
     """Whether a derived table has no rows, and keeps no events of those that it gets."""
-    state = target.state
-    parts = (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES, Partition.QUARANTINE)
+    snapshot = target.state.snapshot
     return (
-        state.copy.derivation is None
-        and target.dataset.kept.changes_retention is None
-        and target.dataset.kept.retention is None
-        and not any(target.table.files(part, state.snapshot) for part in parts)
+        target.state.copy.derivation is None
+        and holds_no_versions(target)
+        and not target.table.files(Partition.QUARANTINE, snapshot)
+    )
+
+
+def holds_no_versions(target: DatasetTable) -> bool:
+    """Whether a table has no rows and no pending ones, and keeps no events of those it gets."""
+    state, kept = target.state, target.dataset.kept
+    return (
+        kept.changes_retention is None
+        and kept.retention is None
+        and not any(
+            target.table.files(part, state.snapshot)
+            for part in (Partition.CURRENT, Partition.PRIOR, Partition.CHANGES)
+        )
     )
 
 
@@ -48,11 +59,16 @@ class FirstRows:
     @property
     def figures(self) -> ApplyFigures:
         """What an apply would say of them."""
-        count = sum(file.rows for file in self.files)
-        return ApplyFigures(
-            events=count, current=count, prior=0, removed=0, inserts=count, updates=0, deletes=0,
-            raised=0, insert_of_existing=0, update_of_missing=0, delete_of_missing=0,
-        )  # fmt: skip
+        return figures_of(self.files)
+
+
+def figures_of(files: Sequence[DataFile]) -> ApplyFigures:
+    """What an apply would say of first rows in these files."""
+    count = sum(file.rows for file in files)
+    return ApplyFigures(
+        events=count, current=count, prior=0, removed=0, inserts=count, updates=0, deletes=0,
+        raised=0, insert_of_existing=0, update_of_missing=0, delete_of_missing=0,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -64,26 +80,46 @@ def first_rows(
     `rows` has the data columns of `shape`, which the table has. Each row is as an apply at `now`
     would leave the insert of a step.
     """
-    engine, since = timestamp_literal(now), timestamp_literal(step.started_at)
-    headers = {
-        h.PARTITION: f"'{Partition.CURRENT}'",
-        h.KEY_HASH: key_hash(shape),
-        h.CHANGE_IDENTIFIER: literal(step.place),
-        h.SEQUENCE_TAIL: literal(step.tail),
-        h.OPERATION: "'i'",
-        h.TIMESTAMP: since,
-        h.FROM_TIMESTAMP: since,
-        h.INSERTED_TIMESTAMP: engine,
-        h.MODIFIED_TIMESTAMP: engine,
-        h.WAS_CURRENT_FROM: engine,
-    }
-    columns = (f"{value} AS {quote(name)}" for name, value in table_row(shape, headers).items())
-    files = stage(target.table, rows.selectExpr(*columns))
+    since = timestamp_literal(step.started_at)
+    files = written(target, shape, rows, step, now, operation="i", since=since)
     if not files:
         yield FirstRows(target.spark.createDataFrame([], rows.schema), files)
         return
     with staged_rows(target.table, files) as staged:
         yield FirstRows(staged.selectExpr(*map(quote, shape.data)), files)
+
+
+def written(
+    target: DatasetTable,
+    shape: Shape,
+    rows: DataFrame,
+    step: Reloading,
+    now: datetime,
+    *,
+    operation: str,
+    since: str,
+    suffix: str = "",
+) -> list[DataFile]:
+    """Stage files of first rows, each as an apply at `now` would leave such an event of a step.
+
+    `since` is SQL for the time of the event, and `suffix` the end of its tail. A loaded row, `L`,
+    was inserted at that time, any other one now.
+    """
+    engine = timestamp_literal(now)
+    headers = {
+        h.PARTITION: f"'{Partition.CURRENT}'",
+        h.KEY_HASH: key_hash(shape),
+        h.CHANGE_IDENTIFIER: literal(step.place),
+        h.SEQUENCE_TAIL: literal(step.tail + suffix),
+        h.OPERATION: literal(operation),
+        h.TIMESTAMP: since,
+        h.FROM_TIMESTAMP: since,
+        h.INSERTED_TIMESTAMP: since if operation == "L" else engine,
+        h.MODIFIED_TIMESTAMP: engine,
+        h.WAS_CURRENT_FROM: engine,
+    }
+    columns = (f"{value} AS {quote(name)}" for name, value in table_row(shape, headers).items())
+    return stage(target.table, rows.selectExpr(*columns))
 
 
 def refuse(target: DatasetTable, first: FirstRows) -> None:

@@ -19,9 +19,10 @@ order is known only within one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +39,7 @@ from polynya.lake.copy.copy import (
     source_after,
     staged_rows,
 )
+from polynya.lake.copy.first_full_load import OF_ROWS, commit_first_load, goes_to_current
 from polynya.lake.copy.load import (
     SplitJob,
     StagedRows,
@@ -48,11 +50,19 @@ from polynya.lake.copy.load import (
     loaded_batch,
     staged_by_tasks,
 )
-from polynya.lake.copy.rows import HELPERS, Times, derive, first_rejected_in_spark
+from polynya.lake.copy.rows import (
+    HELPERS,
+    Times,
+    arrow_rows,
+    derive,
+    first_rejected_in_arrow,
+    first_rejected_in_spark,
+)
 from polynya.lake.fold.fold import newest_elements
 from polynya.lake.fold.shape import Shape, comparable
 from polynya.lake.fold.sql import STORED_SEQUENCE, is_delete, joined, timestamp_literal, within
 from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.writing import write_rows
 from polynya.lake.spark.api import Column, DataFrame, functions
 from polynya.lake.table.books import booked, discounted, rows_by_partition
 from polynya.lake.table.dataset import DatasetTable
@@ -174,14 +184,37 @@ def load(
     target.grow(batch.schema, decided_changes(target.state.copy, batch.changes, now))
     shape = target.shape(batch.schema, keys)
     times = Times(now, under_way(target).started_at)
-    frame = derive(target.spark, batch, target.dataset, shape, times)
-    _refuse_bad_records(target, frame, now)
-    frame, known_rejects = without_rejected_before(target, frame)
-    rows = _gathered(frame.drop(*HELPERS))
-    staged = staged_rows(target.table, rows, batch)
+    rows = _rows_in_arrow(target, batch, shape, times)
+    known_rejects = KnownRejects()
+    if rows is None:
+        frame = derive(target.spark, batch, target.dataset, shape, times)
+        _refuse_bad_records(target, lambda: first_rejected_in_spark(frame), now)
+        good, known_rejects = without_rejected_before(target, frame)
+        staged = staged_rows(target.table, _gathered(good.drop(*HELPERS)), batch)
+    else:
+        _refuse_bad_records(target, lambda: first_rejected_in_arrow(rows), now)
+        staged = write_rows(target.table, rows)
     return _committed(
         target, batch, staged, keys, now=now, known_rejects=known_rejects, scheduled=scheduled
     )
+
+
+def _rows_in_arrow(
+    target: DatasetTable, batch: DatasetBatch, shape: Shape, times: Times
+) -> pa.Table | None:
+    """The rows of a batch for the partition `reload` and the quarantine; None: they take a query.
+
+    As those that tasks gather, they have no hash of their key.
+    """
+    rows = arrow_rows(batch, target.dataset, shape, times, hashed=False)
+    if rows is None:
+        return None
+    at = rows.schema.get_field_index(h.PARTITION)
+    is_row = pc.equal(rows.column(at), str(Partition.CHANGES))
+    if _tells_rejects(target) and not pc.all(is_row, min_count=0).as_py():
+        return None
+    partition = pc.if_else(is_row, str(Partition.RELOAD), rows.column(at))
+    return rows.set_column(at, h.PARTITION, partition)
 
 
 @span("stage reload")
@@ -206,7 +239,8 @@ def commit_reload(
     """Commit what tasks wrote of the load, as `load` does with a batch."""
     if rows_by_partition(staged.files)[Partition.QUARANTINE]:
         try:
-            _refuse_bad_records(target, staged.job.rows(), now)
+            bad = staged.job.rows()
+            _refuse_bad_records(target, lambda: first_rejected_in_spark(bad), now)
         except OperationError:
             forget(target, staged)
             raise
@@ -214,7 +248,9 @@ def commit_reload(
     return _committed(target, batch, staged.files, agreed_keys(target, batch), now=now)
 
 
-def _refuse_bad_records(target: DatasetTable, rows: DataFrame, now: datetime) -> None:
+def _refuse_bad_records(
+    target: DatasetTable, first: Callable[[], Mapping[str, Any] | None], now: datetime
+) -> None:
     """Raise for a bad record as a policy says, unless a user asked for the reload.
 
     That one is refused at its end when it is not whole.
@@ -222,7 +258,7 @@ def _refuse_bad_records(target: DatasetTable, rows: DataFrame, now: datetime) ->
     if not under_way(target).starts_by_itself:
         return
     try:
-        refuse_bad_records(target, lambda: first_rejected_in_spark(rows), now)
+        refuse_bad_records(target, first, now)
     except BadRecordError as found:
         # A part of an extract, or of a scheduled load, cannot be compared.
         raise held_at(target, found) from None
@@ -231,6 +267,11 @@ def _refuse_bad_records(target: DatasetTable, rows: DataFrame, now: datetime) ->
 def _gathered(rows: DataFrame) -> DataFrame:
     """Rows of changes as rows of the load."""
     return rows.replace(str(Partition.CHANGES), str(Partition.RELOAD), [h.PARTITION])
+
+
+def _tells_rejects(target: DatasetTable) -> bool:
+    """Whether a rejected record is known again: messages of a stream have fixed positions."""
+    return rules_of(target.dataset.landing.format).in_order
 
 
 def _committed(
@@ -273,7 +314,7 @@ def without_rejected_before(
 
     Returns the rows, and those records: they have the same place and the same bytes.
     """
-    if not rules_of(target.dataset.landing.format).in_order:
+    if not _tells_rejects(target):
         return frame, KnownRejects()
     is_bad = within(Partition.QUARANTINE)
     bad = frame.where(is_bad).selectExpr(
@@ -358,6 +399,8 @@ def finish(
         ),
     )
     gathered = target.table.files(Partition.RELOAD, target.state.snapshot)
+    if goes_to_current(target, shape, reloading):
+        return commit_first_load(target, shape, reloading, following, now=now)
     moved: DataFrame | pa.Table
     if changed is None:
         moved = target.spark.sql(query).localCheckpoint()
@@ -537,7 +580,7 @@ def events(shape: Shape, table: str, reloading: Reloading, comparison: ChangeCri
     """
     if reloading.mode not in REPLACING:
         return differences(shape, table, reloading, comparison, loaded=_loaded(shape, table))
-    loaded = _event(shape, "'L'", "l", reloading, suffix="b")
+    loaded = _event(shape, "'L'", "l", reloading, suffix=OF_ROWS)
     rows = f"SELECT {loaded} FROM ({_loaded(shape, table)}) l WHERE l.__live"
     if reloading.mode == "drop_and_create":
         return rows

@@ -138,14 +138,21 @@ def derived(
 
 @span("derive in memory")
 def arrow_rows(
-    batch: DatasetBatch, dataset: ResolvedDataset, shape: Shape, times: Times
+    batch: DatasetBatch,
+    dataset: ResolvedDataset,
+    shape: Shape,
+    times: Times,
+    *,
+    hashed: bool = True,
 ) -> pa.Table | None:
     """Rows of a batch in columns of the internal table; those that are missing are NULL.
 
-    None when they take a query.
+    `hashed`: they have the hash of their key. None when they take a query.
     """
     operations = _operations_in_arrow(batch, dataset)
     if operations is None or not _is_plain(batch, dataset, shape):
+        return None
+    if hashed and not can_hash(shape):
         return None
     rows = batch.rows.append_column("__decided", operations)
     rules = _rules_in_arrow(rows, shape, times.horizon)
@@ -153,7 +160,7 @@ def arrow_rows(
     if rules.null_count < len(rules):
         bad += _refused_in_arrow(batch, rules)
         rows = rows.filter(pc.is_null(rules))
-    good = _columns_in_arrow(rows, shape, times)
+    good = _columns_in_arrow(rows, shape, times, hashed=hashed)
     if not bad:
         return good
     return pa.concat_tables([good, _quarantine_in_arrow(bad)], promote_options="default")
@@ -165,10 +172,11 @@ def _is_plain(batch: DatasetBatch, dataset: ResolvedDataset, shape: Shape) -> bo
     unsent = batch.rows.column("__unsent")
     if ignored_nulls(dataset) or unsent.null_count < len(unsent):
         return False
-    if dataset.landing.extracts is not None or not all(key in present for key in shape.keys):
+    # The rows of an extract may tell themselves when they changed.
+    own_times = dataset.landing.extracts is not None and dataset.events.timestamp is not None
+    if own_times or not all(key in present for key in shape.keys):
         return False
-    nameless = any(batch.rows.column(key).null_count for key in shape.keys)
-    if not can_hash(shape) or (shape.append_only and nameless):
+    if shape.append_only and any(batch.rows.column(key).null_count for key in shape.keys):
         return False
     return all(batch.schema.get(name, kind) == kind for name, kind in shape.columns.items())
 
@@ -246,7 +254,7 @@ def _operations_in_arrow(batch: DatasetBatch, dataset: ResolvedDataset) -> pa.Ch
 def decided(spark: SparkSession, batch: DatasetBatch, dataset: ResolvedDataset) -> list[str]:
     """The operation of each row of a batch, by SQL; nothing is written."""
     landed = batch.rows.append_column("__rule", pa.nulls(batch.rows.num_rows, pa.string()))
-    numbered = landed.append_column("__row", pa.array(range(landed.num_rows), pa.int64()))
+    numbered = landed.append_column("__row", pa.arange(0, landed.num_rows))
     frame = spark.createDataFrame(numbered, schema=spark_schema(numbered.schema))
     operation = _operation_in_sql(dataset, batch.schema, frame)
     decided = frame.selectExpr("__row", f"{operation} AS __decided")
@@ -365,7 +373,7 @@ def _columns_in_sql(
     return table_row(shape, row, data)
 
 
-def _columns_in_arrow(rows: pa.Table, shape: Shape, times: Times) -> pa.Table:
+def _columns_in_arrow(rows: pa.Table, shape: Shape, times: Times, *, hashed: bool) -> pa.Table:
     count = rows.num_rows
     now = pa.scalar(times.now, TIMESTAMP_UTC)
     loaded = pa.scalar(times.load_started or times.now, TIMESTAMP_UTC)
@@ -385,7 +393,7 @@ def _columns_in_arrow(rows: pa.Table, shape: Shape, times: Times) -> pa.Table:
         columns[h.COPY_CHANGE_IDENTIFIER] = pa.repeat(pa.scalar(times.follows), count)
     if shape.append_only:
         columns |= {h.FROM_TIMESTAMP: time, h.MODIFIED_TIMESTAMP: pa.repeat(now, count)}
-    if shape.keys:
+    if shape.keys and hashed:
         columns[h.KEY_HASH] = key_hashes([rows.column(key).combine_chunks() for key in shape.keys])
     sent = set(rows.column_names) - shape.hidden
     columns |= {name: rows.column(name) for name in shape.data if name in sent}
@@ -400,11 +408,11 @@ def can_hash(shape: Shape) -> bool:
 def key_hashes(keys: Sequence[pa.Array]) -> pa.Array:
     """SHA-1 over the canonical texts of keys, of types that `can_hash` allows.
 
-    A single key is never NULL; NULLs among several are skipped, as `sql.key_hash` does.
+    NULLs are skipped, as `sql.key_hash` does.
     """
     texts = [key.cast(pa.string()) for key in keys]
     joined = (
-        texts[0]
+        texts[0].fill_null("")
         if len(texts) == 1
         else pc.binary_join_element_wise(*texts, _SEPARATOR, null_handling="skip")
     )
