@@ -7,12 +7,13 @@ decide by different texts or compare values differently.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import pyarrow as pa
+from sqlglot import exp
 
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.types import DataType
@@ -20,7 +21,7 @@ from polynya.query.committed_rows import RowLimits
 from polynya.query.database import EmbeddedDatabase
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
-from polynya.query.values import Relation, RelationColumn, quoted
+from polynya.query.values import Relation, RelationColumn, distinct_names, quoted
 
 #: What the tables of one statement may take: Spark reads more than that sooner, or in parts.
 STATEMENT_LIMITS: Final = RowLimits(
@@ -61,14 +62,21 @@ class _RequestedView:
 
 
 def answer_here(
-    statement: str, find: Callable[[str], EmbeddedView], *, limit: int | None, limits: RowLimits
+    statement: str,
+    find: Callable[[str], EmbeddedView],
+    *,
+    limit: int | None,
+    limits: RowLimits,
+    has_cases: bool = False,
 ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     """The rows of a statement; `find` gives the view of a name `schema.view`.
+
+    `has_cases`: for Spark `Name` and `name` are two names.
 
     Raises:
         NotEmbeddedError: Spark has to answer it. `find` may raise it too.
     """
-    query, asked = _parsed(statement, find)
+    query, asked = _parsed(statement, find, has_cases=has_cases)
     with closing(EmbeddedDatabase()) as database:
         _load(database, asked, limits)
         schema = _schema(query)
@@ -101,7 +109,7 @@ def columns_here(statement: str, find: Callable[[str], EmbeddedView]) -> dict[st
 
 
 def _parsed(
-    statement: str, find: Callable[[str], EmbeddedView]
+    statement: str, find: Callable[[str], EmbeddedView], *, has_cases: bool = False
 ) -> tuple[Query, list[_RequestedView]]:
     """The query of a statement, and the views that it reads."""
     asked: dict[str, _RequestedView] = {}
@@ -111,7 +119,19 @@ def _parsed(
             asked[name] = _RequestedView(find(name), f"v{len(asked)}")
         return _relation(asked[name])
 
-    return translate(parsed(statement), relation), list(asked.values())
+    tree = parsed(statement)
+    query = translate(tree, relation)
+    if has_cases:
+        _refuse_other_spellings(tree, asked.values())
+    return query, list(asked.values())
+
+
+def _refuse_other_spellings(tree: exp.Query, views: Iterable[_RequestedView]) -> None:
+    """Raise NotEmbeddedError for two names that differ in capitals only."""
+    names = {one.name for one in tree.find_all(exp.Identifier)}
+    names.update(*(view.live.columns or () for view in views))
+    if not distinct_names(list(names)):
+        raise NotEmbeddedError("names that differ in capitals only")
 
 
 def _relation(asked: _RequestedView) -> Relation:

@@ -261,7 +261,7 @@ def test_a_row_that_goes_from_a_derived_table_goes_from_those_over_it(lab: Lab) 
     second.follow()
 
     assert second.current("id") == first.current("id") == users.current("id")
-    assert last_step(lab).how == "1 of id, in memory"
+    assert last_step(lab).how == "1 of id, computed in memory"
 
 
 def test_rows_that_another_engine_deletes_go_from_derived_tables(lab: Lab) -> None:
@@ -277,7 +277,7 @@ def test_rows_that_another_engine_deletes_go_from_derived_tables(lab: Lab) -> No
     names.follow()
 
     assert names.current("id") == users.current("id")
-    assert last_step(lab).how == "1 of id, in memory"
+    assert last_step(lab).how == "1 of id, computed in memory"
 
 
 def test_keys_that_an_unaffected_row_has_refuse_the_result(lab: Lab) -> None:

@@ -20,6 +20,7 @@ from polynya.derived.affected import affected_keys_sql, restrictable_inputs
 from polynya.derived.plans import IncrementalPlan, TotalPart, TotalsPlan
 from polynya.derived.tables import NarrowedText, ParsedQuery
 from polynya.derived.totals import UnknownTotalError, merged
+from polynya.engine.tasks.embedded_rows import embedded_rows
 from polynya.engine.tasks.few_inputs import FewInputRows
 from polynya.lake.copy.affected import AffectedKeys
 from polynya.lake.errors import machine_error
@@ -32,6 +33,7 @@ from polynya.lake.spark.api import (
 )
 from polynya.lake.spark.arrow import collected_rows, spark_schema
 from polynya.model.names import quote
+from polynya.model.types import DataType
 
 log = logging.getLogger(__name__)
 
@@ -130,9 +132,9 @@ class InputStates:
 class RestrictedStep:
     """What one step computes, and how: all rows, or those of the `affected` keys.
 
-    `text` is SQL over views of the inputs; None: no key is affected. `share` is that of the rows of
-    the inputs that changed. `how` is for people. `by_spark` says why Spark finds the keys or the
-    rows; None: they were found in memory.
+    `text` is SQL over views of the inputs; None: no key is affected, or `rows` has its rows
+    already. `share` is that of the rows of the inputs that changed. `how` is for people. `by_spark`
+    says why Spark finds the keys or the rows; None: they were found in memory.
     """
 
     text: str | None
@@ -140,19 +142,22 @@ class RestrictedStep:
     affected: AffectedKeys | None = None
     share: float = 0.0
     by_spark: str | None = None
+    rows: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AffectedRows:
     """The affected keys of a step: the columns `plan.columns`.
 
-    `few` finds rows of inputs in memory, and `by_spark` says why Spark has found the keys.
+    `few` finds rows of inputs in memory, and `by_spark` says why Spark has found the keys. `known`
+    has the columns of the table.
     """
 
     plan: IncrementalPlan
     keys: pa.Table
     share: float
     few: FewInputRows
+    known: Mapping[str, DataType]
     by_spark: str | None = None
 
     def step(
@@ -166,12 +171,16 @@ class AffectedRows:
             return RestrictedStep(None, how, nothing, self.share, self.by_spark)
         affected = views.of_keys(self.keys)
         found = self.few.restricted(self.plan, self.keys)
+        by_spark = self.by_spark or found.by_spark
+        rows = embedded_rows(query, found, self.known)
+        if isinstance(rows, pa.Table):
+            return RestrictedStep(None, how, affected, self.share, by_spark, rows)
+        log.debug("Spark computes the rows: %s", rows)
         small = {name: views.of(rows) for name, rows in found.frames(views.spark).items()}
         relations = {**_narrowed(self.plan, inputs, affected, small), **small}
         text = query.over(relations)
         if not found.is_whole:
             text = _with_affected_keys(text, affected)
-        by_spark = self.by_spark or found.by_spark
         return RestrictedStep(text, how, affected, self.share, by_spark)
 
 

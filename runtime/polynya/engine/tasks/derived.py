@@ -206,13 +206,14 @@ class DerivedUnit:
                     return replace(derivation, costs=known)
 
                 judged = judge.judge if self._query.expect else None
-                if step.text is None:
+                result = step.rows if step.text is None else self._result(views, step.text)
+                if result is None:
                     done = confirm(table.table, derived(), now=now, judge=judged)
                 else:
                     done = recompute(
                         table.table,
                         self._context.applier,
-                        self._result(views, step.text),
+                        result,
                         derived,
                         now=now,
                         search=search,
@@ -226,7 +227,9 @@ class DerivedUnit:
         if step.affected is not None and step.affected.columns:
             by_spark = step.by_spark or done.by_spark
             log.debug("%s: %s", table.name, by_spark or "all rows were found in memory")
-            how += ", in memory" if by_spark is None else ""
+            computed = step.rows is not None and judged is None
+            if by_spark is None:
+                how += ", computed in memory" if computed else ", in memory"
         table.publish(table.table.shape())
         for name, says in done.failed.items():
             table.tell(ExpectationFailed(subject=table.name, expectation=name, reason=says))
@@ -313,7 +316,10 @@ class DerivedUnit:
         keys, by_spark = few.affected_keys(plan, states.changed), None
         if isinstance(keys, str):
             by_spark, keys = keys, affected_keys(views, plan, states)
-        return keys if isinstance(keys, str) else AffectedRows(plan, keys, share, few, by_spark)
+        known = target.known_schema()
+        return (
+            keys if isinstance(keys, str) else AffectedRows(plan, keys, share, few, known, by_spark)
+        )
 
     def _states(
         self,

@@ -16,10 +16,12 @@ from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from polynya.lake.apply.apply import Applier, ApplyResult
 from polynya.lake.apply.run import ApplyRun, CopyParts
 from polynya.lake.copy.affected import AffectedKeys
-from polynya.lake.copy.compared_rows import ComparedRows, CountedKeys, FewRows, few_rows
+from polynya.lake.copy.compared_rows import ComparedRows, CountedKeys, FewRows, few_rows, in_spark
 from polynya.lake.copy.derived_result import result_schema
 from polynya.lake.copy.first_rows import first_rows, forget_columns, holds_nothing, refuse
 from polynya.lake.copy.put_aside import DividedRows, QuarantineChange, quarantine_change
@@ -74,7 +76,7 @@ class Recomputed:
 def recompute(
     target: DatasetTable,
     applier: Applier,
-    result: DataFrame,
+    result: DataFrame | pa.Table,
     derivation: Callable[[], Derivation],
     *,
     now: datetime,
@@ -85,16 +87,18 @@ def recompute(
 ) -> Recomputed:
     """Commit what differs between `result` and Current, and what it was derived from.
 
-    `result` has the rows of the query that have `affected` keys; None: all of them. `derivation`
-    names query and snapshots; it is asked for once the result is computed and compared. `search` is
-    that of this table and time; where it looks, these few rows are compared in memory.
+    `result` has the rows of the query that have `affected` keys; None: all of them. Where it is in
+    memory already it has columns and types of the table. `derivation` names query and snapshots; it
+    is asked for once the result is computed and compared. `search` is that of this table and time;
+    where it looks, these few rows are compared in memory.
 
     Raises OperationError, and leaves the table as it is: a column has a type that the table cannot
     hold or take, the keys do not tell the rows apart, or `judge` refuses the rows. Raises what a
     commit raises.
     """
     keys = target.dataset.events.keys
-    if affected is None and divide is None and holds_nothing(target):
+    is_first = affected is None and divide is None and holds_nothing(target)
+    if is_first and not isinstance(result, pa.Table):
         return _begin(target, result, derivation, now=now, judge=judge)
     schema = _result_schema(target, result)
     search.enter()
@@ -103,7 +107,9 @@ def recompute(
     with ApplyRun.of(target, target.shape(schema, keys)) as run:
         step = next_step(target, now)
         few = few_rows(run, search, rows, schema)
-        held: FewRows | DataFrame = run.settle(rows) if isinstance(few, str) else few
+        held: FewRows | DataFrame = (
+            run.settle(in_spark(target.spark, rows)) if isinstance(few, str) else few
+        )
         divided = None
         if divide is not None:
             divided = divide(_frame(held, target), schema)
@@ -122,8 +128,8 @@ def recompute(
         target.grow(schema)
         shape = target.shape(schema | empty, keys)
         nulls = [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in empty.items()]
-        in_spark = partial(_in_spark, run, held, nulls, shape, step, affected)
-        changes, by_spark = _compared(replace(run, shape=shape), few, step, in_spark)
+        by_query = partial(_by_query, run, held, nulls, shape, step, affected)
+        changes, by_spark = _compared(replace(run, shape=shape), few, step, by_query)
         following = _state_after(target, schema | empty, keys, derivation())
         following = following.with_verdicts(verdicts, now)
         aside = None if divided is None else divided.aside
@@ -140,8 +146,10 @@ def recompute(
     return Recomputed(count, applied, _failed(verdicts), failing, by_spark)
 
 
-def _typed(result: DataFrame, schema: Mapping[str, DataType]) -> DataFrame:
-    """A result in the types of its table."""
+def _typed(result: DataFrame | pa.Table, schema: Mapping[str, DataType]) -> DataFrame | pa.Table:
+    """A result in the types of its table; one in memory is."""
+    if isinstance(result, pa.Table):
+        return result
     return result.selectExpr(
         *(f"CAST({quote(name)} AS {kind}) AS {quote(name)}" for name, kind in schema.items())
     )
@@ -187,14 +195,14 @@ def _compared(
     run: ApplyRun,
     few: FewRows | str,
     step: Reloading,
-    in_spark: Callable[[], DataFrame],
+    by_query: Callable[[], DataFrame],
 ) -> tuple[ComparedRows | DataFrame, str | None]:
-    """The events of a step, and why Spark has found them; `in_spark` lets it do so."""
+    """The events of a step, and why Spark has found them; `by_query` lets it do so."""
     found = few if isinstance(few, str) else few.compared(run, step)
-    return (in_spark(), found) if isinstance(found, str) else (found, None)
+    return (by_query(), found) if isinstance(found, str) else (found, None)
 
 
-def _in_spark(  # noqa: PLR0917 - all of them are bound at once
+def _by_query(  # noqa: PLR0917 - all of them are bound at once
     run: ApplyRun,
     held: FewRows | DataFrame,
     nulls: Sequence[str],
@@ -297,8 +305,11 @@ def stored_rows(target: DatasetTable, columns: Sequence[str]) -> str:
     return f"SELECT {names} FROM ({current}) WHERE __live"
 
 
-def _result_schema(target: DatasetTable, result: DataFrame) -> dict[str, DataType]:
+def _result_schema(target: DatasetTable, result: DataFrame | pa.Table) -> dict[str, DataType]:
     """Columns of an answer in the types of the table. Raises OperationError as `result_schema`."""
+    if isinstance(result, pa.Table):
+        known = target.known_schema()
+        return {name: known[name] for name in result.column_names}
     columns = [(column.name, column.dataType.simpleString()) for column in result.schema.fields]
     dataset = target.dataset
     return result_schema(
