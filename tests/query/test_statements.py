@@ -67,6 +67,7 @@ def relation(name: str) -> Relation:
         "SELECT id % 2 AS odd FROM shop.users",
         "SELECT id DIV 2 AS half FROM shop.users",
         "SELECT amount + -1 AS less FROM shop.users",
+        "SELECT amount * amount * amount * amount AS much FROM shop.users",
         "SELECT amount + ratio AS more FROM shop.users",
         "SELECT CAST(amount AS double) AS d FROM shop.users",
         "SELECT CAST(Name AS double) AS d FROM shop.users",
@@ -124,9 +125,26 @@ def relation(name: str) -> Relation:
         "SELECT -id AS id FROM shop.users ORDER BY id + 1",
         "SELECT id, Name, count(*) FROM shop.users GROUP BY id",
         "SELECT * FROM (SELECT id FROM shop.users LIMIT 3) t",
+        # What stands behind a comma is joined before.
+        (
+            "SELECT a.id FROM shop.users a, shop.users b RIGHT JOIN shop.users c ON c.id = b.id "
+            "WHERE a.id = b.id"
+        ),
+        (
+            "SELECT a.id FROM shop.users a, shop.users b JOIN shop.users c ON c.id = a.id "
+            "WHERE a.id = b.id"
+        ),
+        (
+            "SELECT a.id FROM shop.users a JOIN shop.users b JOIN shop.users c ON b.big = c.big "
+            "ON a.id = b.id"
+        ),
         # What may take for ever.
         "SELECT a.id FROM shop.users a, shop.users b",
         "SELECT a.id FROM shop.users a CROSS JOIN shop.users b",
+        "SELECT a.id FROM shop.users a, shop.users b WHERE a.id < b.id",
+        "SELECT a.id FROM shop.users a, shop.users b WHERE a.id = b.id OR a.big = b.big",
+        "SELECT a.id FROM shop.users a, shop.users b, shop.users c WHERE a.id = b.id",
+        "SELECT a.id FROM shop.users a LEFT JOIN shop.users b WHERE a.id = b.id",
         "SELECT a.id FROM shop.users a JOIN shop.users b ON a.id < b.id",
         "SELECT a.id FROM shop.users a NATURAL JOIN shop.users b",
         "SELECT a.id FROM shop.users a JOIN shop.users b USING (id)",

@@ -407,13 +407,14 @@ def _of_decimals(sign: str, left: EmbeddedValue, right: EmbeddedValue) -> Embedd
     """Arithmetic whose result has all of its digits, in every engine."""
     one, other = _decimal_of(left), _decimal_of(right)
     if sign == "*":
-        result = Decimal(one.precision + other.precision + 1, one.scale + other.scale)
+        digits, scale = one.precision + other.precision + 1, one.scale + other.scale
     else:
         scale = max(one.scale, other.scale)
         whole = max(one.precision - one.scale, other.precision - other.scale)
-        result = Decimal(whole + scale + 1, scale)
-    if result.precision > MAX_DIGITS:
+        digits = whole + scale + 1
+    if digits > MAX_DIGITS:
         raise NotEmbeddedError(f"{one} {sign} {other}, whose result Spark rounds")
+    result = Decimal(digits, scale)
     if max(one.precision, other.precision) <= _DIGITS_OF_64_BITS < result.precision:
         # From sides of 64 bits DuckDB makes no wider result, and reports an overflow.
         one = Decimal(_DIGITS_OF_64_BITS + 1, one.scale)

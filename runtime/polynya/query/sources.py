@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
@@ -19,6 +19,9 @@ _JOINS: Final[Mapping[tuple[str, str], str]] = {
     ("RIGHT", ""): "RIGHT JOIN", ("RIGHT", "OUTER"): "RIGHT JOIN",
     ("FULL", ""): "FULL JOIN", ("FULL", "OUTER"): "FULL JOIN",
 }  # fmt: skip
+#: Joins whose condition stands in WHERE.
+_PRODUCTS: Final = frozenset({("", ""), ("", "CROSS")})
+_NOT_EQUAL: Final = "a join that is not on equal values"
 #: As `EngineLimits` calls it.
 FULL_JOIN: Final = "a FULL JOIN on more than equal columns"
 
@@ -54,20 +57,36 @@ def sources(
         return "", Scope((), names.limits)
     only(start, "this")
     text, first = _source(start.this, names, nested)
-    scope = Scope((first,), names.limits)
+    scope, conditions, after_comma = Scope((first,), names.limits), [], 0
     for join in [*(start.this.args.get("joins") or []), *(tree.args.get("joins") or [])]:
         only(join, "this", "on", "side", "kind")
         word, condition = _JOINS.get((join.side, join.kind)), join.args.get("on")
-        if word is None or condition is None or not _has_equality(condition):
-            raise NotEmbeddedError("a join that is not on equal values")
+        if join.this.args.get("joins"):
+            raise NotEmbeddedError("a join inside of a join")
+        is_product = condition is None and (join.side, join.kind) in _PRODUCTS
+        if not is_product and (word is None or condition is None or not _has_equality(condition)):
+            raise NotEmbeddedError(_NOT_EQUAL)
+        if after_comma and word in {"RIGHT JOIN", "FULL JOIN"}:
+            # It binds before the comma, which the parser takes for a CROSS JOIN.
+            raise NotEmbeddedError(f"a {word} behind a comma")
         more, source = _source(join.this, names, nested)
         if any(same(source.name, other.name) for other in scope.sources):
             raise NotEmbeddedError(f"two relations of the name {source.name}")
+        if is_product:
+            after_comma = len(scope.sources)
         scope = Scope((*scope.sources, source), names.limits)
-        on = Expressions(scope).condition(condition)
+        if is_product:
+            text += f" CROSS JOIN {more}"
+            continue
+        # What stands before a comma has no name behind it.
+        on = Expressions(replace(scope, sources=scope.sources[after_comma:])).condition(condition)
         if word == "FULL JOIN" and not _has_only_pairs(condition, scope, source):
             names.limits.check_function(FULL_JOIN, condition)
         text += f" {word} {more} ON {on}"
+        conditions.append(condition)
+    if len(conditions) < len(scope.sources) - 1:
+        where = tree.args.get("where")
+        _refuse_products(scope, conditions if where is None else [*conditions, where.this])
     return f" FROM {text}", scope
 
 
@@ -89,6 +108,31 @@ def _source(
     return f"{relation.sql} AS {place}", AliasedRelation(shown, place, relation)
 
 
+def _refuse_products(scope: Scope, conditions: Sequence[exp.Expr]) -> None:
+    """Raise NotEmbeddedError unless columns that must be equal bring all relations together."""
+    together = [{source.alias} for source in scope.sources]
+    for condition in conditions:
+        for pair in _equal_columns(condition):
+            aliases = {scope.resolve(column).sql.partition(".")[0] for column in pair}
+            linked = [group for group in together if group & aliases]
+            together = [group for group in together if not group & aliases]
+            together.append(set().union(*linked))
+    if len(together) > 1:
+        raise NotEmbeddedError(_NOT_EQUAL)
+
+
+def _equal_columns(condition: exp.Expr) -> Iterator[tuple[exp.Column, exp.Column]]:
+    """The pairs of columns that must be equal for a condition to hold."""
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.And):
+        yield from _equal_columns(condition.this)
+        yield from _equal_columns(condition.expression)
+    sides = (condition.args.get("this"), condition.args.get("expression"))
+    if isinstance(condition, exp.EQ) and all(isinstance(side, exp.Column) for side in sides):
+        yield condition.this, condition.expression
+
+
 def _has_only_pairs(condition: exp.Expr, scope: Scope, source: AliasedRelation) -> bool:
     """Whether all that must hold is that columns of a relation equal columns of those before it."""
     while isinstance(condition, exp.Paren):
@@ -107,9 +151,4 @@ def _has_only_pairs(condition: exp.Expr, scope: Scope, source: AliasedRelation) 
 
 def _has_equality(condition: exp.Expr) -> bool:
     """Whether one of the conditions that must hold is that two columns are equal."""
-    while isinstance(condition, exp.Paren):
-        condition = condition.this
-    if isinstance(condition, exp.And):
-        return _has_equality(condition.this) or _has_equality(condition.expression)
-    sides = (condition.args.get("this"), condition.args.get("expression"))
-    return isinstance(condition, exp.EQ) and all(isinstance(side, exp.Column) for side in sides)
+    return next(_equal_columns(condition), None) is not None

@@ -7,6 +7,7 @@ Where it refuses a query or a value, Spark runs the user's text over the same ro
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,11 +17,14 @@ import pyarrow as pa
 from polynya.derived.tables import ParsedQuery
 from polynya.engine.tasks.few_inputs import SmallInputs
 from polynya.formats.values.arrow_types import arrow_type
+from polynya.model.errors import PolynyaError
 from polynya.model.types import DataType
 from polynya.observe.trace import span
 from polynya.query.committed_rows import RowLimits
 from polynya.query.embedded import answer_here
 from polynya.query.translate import NotEmbeddedError
+
+log = logging.getLogger(__name__)
 
 #: What the inputs of a step may take; the engine needs about as much for a join of them.
 _LIMITS: Final = RowLimits(rows=2_000_000, file_bytes=0, memory_bytes=256 * 1024 * 1024)
@@ -49,6 +53,14 @@ def embedded_rows(
         )
     except NotEmbeddedError as reason:
         return str(reason)
+    except PolynyaError:
+        raise
+    except Exception as error:
+        # A bug of the embedded engine must not cost a step: it is logged.
+        failure = f"the embedded engine failed: {type(error).__name__}: {error}"
+        log.warning("%s", failure)
+        log.debug("where it failed", exc_info=error)
+        return failure
     types = {name: arrow_type(kind) for name, kind in known.items()}
     if len(set(schema.names)) < len(schema) or any(
         field.type != types.get(field.name) for field in schema
