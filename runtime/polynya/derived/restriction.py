@@ -94,6 +94,26 @@ def matched_inputs(plan: IncrementalPlan) -> list[MatchedInput]:
     ]
 
 
+def told_inputs(plan: IncrementalPlan) -> dict[str, tuple[MatchedInput, ...]]:
+    """For inputs that are not covered, the joins that lead from their rows to a covered input.
+
+    A row of such an input only concerns rows of the result that it is joined into by the first of
+    them. So the affected keys of its change are the values that rows of the last `other` have in
+    their columns of `covered_inputs`, of those rows which the joins match with it before or after
+    the change. Of the inputs between, the rows of one state suffice: those that differ in the other
+    state tell their own affected keys.
+    """
+    paths: dict[str, tuple[MatchedInput, ...]] = dict.fromkeys(covered_inputs(plan), ())
+    pairs = matched_inputs(plan)
+    before = -1
+    while before < len(paths):
+        before = len(paths)
+        for one in pairs:
+            if one.other in paths and one.name not in paths:
+                paths[one.name] = (one, *paths[one.other])
+    return {name: path for name, path in paths.items() if path}
+
+
 def makes_all_rows(plan: IncrementalPlan, name: str) -> bool:
     """Whether each row of the result is made of a row of an input that is read once."""
     block = plan.block

@@ -137,7 +137,7 @@ def test_a_step_over_affected_rows_judges_the_table_with_them(lab: Lab) -> None:
     )
     users.copy(put(3, 4, name="cem", city="Ulm"))
     people.follow()
-    assert [e.how for e in lab.events if isinstance(e, RowsDerived)][-1] == "1 of id"
+    assert [e.how for e in lab.events if isinstance(e, RowsDerived)][-1] == "1 of id, in memory"
 
     # No row of the query can change.
     cities.copy(drop(2, 3))

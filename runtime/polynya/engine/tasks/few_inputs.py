@@ -9,8 +9,9 @@ NULL there. Where an input is not read in memory, the reason is told and Spark r
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 import pyarrow as pa
@@ -18,11 +19,13 @@ import pyarrow as pa
 from polynya.derived.inputs import reads_history
 from polynya.derived.plans import IncrementalPlan
 from polynya.derived.restriction import (
+    MatchedInput,
     covered_inputs,
     makes_all_rows,
     matched_inputs,
     named_columns,
     restrictable_inputs,
+    told_inputs,
 )
 from polynya.lake.fold.live_views import columns_of
 from polynya.lake.read.rows_by_value import rows_by_value
@@ -98,17 +101,21 @@ class FewInputRows:
         self, plan: IncrementalPlan, changed: Mapping[str, pa.Table]
     ) -> pa.Table | str:
         """The values of `plan.columns` in the changed rows, before and now; or why not."""
-        covered = covered_inputs(plan)
+        covered, told = covered_inputs(plan), told_inputs(plan)
         parts: list[pa.Table] = []
         for name, keys in changed.items():
             if not keys.num_rows:
                 continue
-            if name not in covered:
+            if name not in covered and name not in told:
                 return f"{name}: its rows do not tell their affected keys"
-            if (reason := self._why_not(name)) is not None:
-                return f"{name}: {reason}"
-            columns = self._named(name, covered[name])
-            found = self._projected(name, keys, columns)
+            found: list[pa.Table] | str
+            if name in covered:
+                columns = self._named(name, covered[name])
+                found = self._projected(name, keys, list(columns))
+            else:
+                last = told[name][-1].other
+                columns = self._named(last, covered[last])
+                found = self._joined(name, keys, told[name], list(columns))
             if isinstance(found, str):
                 return f"{name}: {found}"
             parts += [
@@ -123,15 +130,46 @@ class FewInputRows:
         whole = pa.concat_tables(parts)
         return whole.group_by(list(plan.columns)).aggregate([])
 
-    def _projected(
-        self, name: str, keys: pa.Table, columns: Mapping[str, str]
+    def _joined(
+        self,
+        name: str,
+        keys: pa.Table,
+        joins: Sequence[MatchedInput],
+        columns: list[str],
     ) -> list[pa.Table] | str:
+        """Columns of the rows that joins lead to from the rows with some keys, before and now."""
+        (first,) = self._named(name, {joins[0].column: ""})
+        found = self._projected(name, keys, [first])
+        if isinstance(found, str):
+            return found
+        values = pa.concat_tables(found)
+        for join, following in zip_longest(joins, joins[1:]):
+            (column,) = self._named(join.other, {join.other_column: ""})
+            (of_values,) = values.column_names
+            # By an equality, NULL matches nothing.
+            wanted = _distinct(values, {of_values: column}).drop_null()
+            if (reason := self._why_not(join.other)) is not None:
+                return f"{join.other}: {reason}"
+            if wanted.num_rows > _MOST_VALUES:
+                return f"{wanted.num_rows:,} values are looked for"
+            wants = (
+                columns if following is None else [*self._named(join.other, {following.column: ""})]
+            )
+            rows = self._rows(join.other, self.now, wants, wanted)
+            if isinstance(rows, str):
+                return f"{join.other}: {rows}"
+            values = rows
+        return [values]
+
+    def _projected(self, name: str, keys: pa.Table, columns: list[str]) -> list[pa.Table] | str:
         """Columns of the rows with some keys, before and now; of the keys alone without reading."""
+        if (reason := self._why_not(name)) is not None:
+            return reason
         if set(columns) <= set(keys.column_names):
-            return [keys.select(list(columns))]
+            return [keys.select(columns)]
         parts = []
         for snapshots in (self.before, self.now):
-            rows = self._rows(name, snapshots, list(columns), keys)
+            rows = self._rows(name, snapshots, columns, keys)
             if isinstance(rows, str):
                 return rows
             parts.append(rows)
