@@ -114,6 +114,7 @@ STATEMENTS = (
     "SELECT ID, {s}.Name FROM {v} AS {s} ORDER BY Amount DESC, day, id LIMIT 4",
     "SELECT a.*, b.n AS other_n FROM {v} a LEFT JOIN {v} b ON a.n = b.id AND b.id > 1",
     "SELECT id FROM {v} UNION ALL SELECT id FROM {v}__history ORDER BY 1",
+    "SELECT a.* FROM {v} a LEFT SEMI JOIN {v} b ON a.n = b.id LEFT ANTI JOIN {v} c ON c.n = a.id",
     (
         "SELECT a.id, b.name, c.v FROM {v} a, {v} d CROSS JOIN {v} b LEFT JOIN {v} c ON c.n = b.id "
         "WHERE (a.n = d.n AND d.id = b.id) AND a.id > 1"

@@ -125,6 +125,8 @@ def relation(name: str) -> Relation:
         "SELECT -id AS id FROM shop.users ORDER BY id + 1",
         "SELECT id, Name, count(*) FROM shop.users GROUP BY id",
         "SELECT * FROM (SELECT id FROM shop.users LIMIT 3) t",
+        "SELECT b.id FROM shop.users a LEFT SEMI JOIN shop.users b ON a.id = b.id",
+        "SELECT a.id FROM shop.users a LEFT ANTI JOIN shop.users b ON a.id < b.id",
         # What stands behind a comma is joined before.
         (
             "SELECT a.id FROM shop.users a, shop.users b RIGHT JOIN shop.users c ON c.id = b.id "

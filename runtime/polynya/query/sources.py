@@ -18,12 +18,15 @@ _JOINS: Final[Mapping[tuple[str, str], str]] = {
     ("LEFT", ""): "LEFT JOIN", ("LEFT", "OUTER"): "LEFT JOIN",
     ("RIGHT", ""): "RIGHT JOIN", ("RIGHT", "OUTER"): "RIGHT JOIN",
     ("FULL", ""): "FULL JOIN", ("FULL", "OUTER"): "FULL JOIN",
+    ("LEFT", "SEMI"): "SEMI JOIN", ("", "SEMI"): "SEMI JOIN",
+    ("LEFT", "ANTI"): "ANTI JOIN", ("", "ANTI"): "ANTI JOIN",
 }  # fmt: skip
 #: Joins whose condition stands in WHERE.
 _PRODUCTS: Final = frozenset({("", ""), ("", "CROSS")})
 _NOT_EQUAL: Final = "a join that is not on equal values"
-#: As `EngineLimits` calls it.
+#: As `EngineLimits` calls them.
 FULL_JOIN: Final = "a FULL JOIN on more than equal columns"
+SEMI_JOIN: Final = "a SEMI or ANTI JOIN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,12 @@ def sources(
         if word == "FULL JOIN" and not _has_only_pairs(condition, scope, source):
             names.limits.check_function(FULL_JOIN, condition)
         text += f" {word} {more} ON {on}"
-        conditions.append(condition)
+        if word in {"SEMI JOIN", "ANTI JOIN"}:
+            # Its columns have no name from here on.
+            names.limits.check_function(SEMI_JOIN, condition)
+            scope = Scope(scope.sources[:-1], names.limits)
+        else:
+            conditions.append(condition)
     if len(conditions) < len(scope.sources) - 1:
         where = tree.args.get("where")
         _refuse_products(scope, conditions if where is None else [*conditions, where.this])
