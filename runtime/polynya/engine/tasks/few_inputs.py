@@ -1,9 +1,9 @@
 """Rows of the inputs of a step that are found in memory, so that Spark does not look for them.
 
 What the analysis of a query says of its joins (`derived/restriction.py`) tells which columns of an
-input have affected keys. Arrow reads the rows of the live view that have them, and Spark gets these
-rows in place of the input; the query stays the user's. Columns that the query does not name are
-NULL there. Where an input is not read in memory, the reason is told and Spark reads its view.
+input have affected keys. Arrow reads the rows of the live view that have them, and these rows take
+the place of the input; the query stays the user's. Columns that the query does not name are NULL
+there. Where an input is not read in memory, the reason is told and Spark reads its view.
 """
 
 from __future__ import annotations
