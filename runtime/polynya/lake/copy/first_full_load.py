@@ -16,13 +16,11 @@ from polynya.lake.copy.compared_load import has_only_inserts
 from polynya.lake.copy.first_rows import figures_of, holds_no_versions, written
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import timestamp_literal, within
-from polynya.lake.spark.api import functions
 from polynya.lake.table.books import with_inserted
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import CopyState, Reloading
 from polynya.model import headers as h
 from polynya.model.headers import Partition
-from polynya.model.names import quote
 
 log = logging.getLogger(__name__)
 
@@ -39,17 +37,15 @@ def goes_to_current(target: DatasetTable, shape: Shape, reloading: Reloading) ->
         return False
     assert snapshot is not None, "a reload has begun"
     found = has_only_inserts(target, shape, snapshot)
-    if isinstance(found, str):
-        log.debug("keys of the load of %s are counted by Spark: %s", target.table.name, found)
-        rows = target.spark.sql(
-            f"SELECT {shape.key_list()}, {h.OPERATION} FROM {target.table.at(snapshot)} "
-            f"WHERE {within(Partition.RELOAD)}"
-        )
-        counted = rows.groupBy(*map(quote, shape.keys)).agg(
-            functions.expr(f"count(*) > 1 OR count_if({h.OPERATION} <> 'L') > 0").alias("__other")
-        )
-        return counted.where("__other").isEmpty()
-    return found
+    if not isinstance(found, str):
+        return found
+    log.debug("keys of the load of %s are counted by Spark: %s", target.table.name, found)
+    others = target.spark.sql(
+        f"SELECT 1 FROM {target.table.at(snapshot)} WHERE {within(Partition.RELOAD)} "
+        f"GROUP BY {shape.key_list()} "
+        f"HAVING count(*) > 1 OR count_if({h.OPERATION} <> 'L') > 0 LIMIT 1"
+    )
+    return others.isEmpty()
 
 
 def commit_first_load(
