@@ -145,6 +145,8 @@ def test_rows_that_the_embedded_engine_refuses_are_computed_by_spark(lab: Lab) -
 
 
 def test_names_that_differ_in_capitals_only_are_two_names(lab: Lab) -> None:
+    # As in every session of a run; readers of other tests may have left it otherwise.
+    lab.spark.conf.set("spark.sql.caseSensitive", "true")
     users = lab.feed("users", history=False)
     users.copy(*[put(key, key, name=name) for key, name in enumerate("aAbB")])
     sql = f"SELECT upper(name) AS Name, count(*) AS n FROM {lab.schema}.users GROUP BY Name"

@@ -108,11 +108,16 @@ class FewInputRows:
                 continue
             if name not in covered and name not in told:
                 return f"{name}: its rows do not tell their affected keys"
+            if (reason := self._why_not(name)) is not None:
+                return f"{name}: {reason}"
             found: list[pa.Table] | str
             if name in covered:
                 columns = self._named(name, covered[name])
                 found = self._projected(name, keys, list(columns))
             else:
+                for join in told[name]:
+                    if (reason := self._why_not(join.other)) is not None:
+                        return f"{join.other}: {reason}"
                 last = told[name][-1].other
                 columns = self._named(last, covered[last])
                 found = self._joined(name, keys, told[name], list(columns))
@@ -148,8 +153,6 @@ class FewInputRows:
             (of_values,) = values.column_names
             # By an equality, NULL matches nothing.
             wanted = _distinct(values, {of_values: column}).drop_null()
-            if (reason := self._why_not(join.other)) is not None:
-                return f"{join.other}: {reason}"
             if wanted.num_rows > _MOST_VALUES:
                 return f"{wanted.num_rows:,} values are looked for"
             wants = (
@@ -163,8 +166,6 @@ class FewInputRows:
 
     def _projected(self, name: str, keys: pa.Table, columns: list[str]) -> list[pa.Table] | str:
         """Columns of the rows with some keys, before and now; of the keys alone without reading."""
-        if (reason := self._why_not(name)) is not None:
-            return reason
         if set(columns) <= set(keys.column_names):
             return [keys.select(columns)]
         parts = []
