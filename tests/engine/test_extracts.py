@@ -73,8 +73,8 @@ def test_each_extract_moves_its_differences_at_its_time(lab: Lab) -> None:
     "settings",
     [
         pytest.param({}, id="history"),
-        pytest.param({"history": False}, id="newest only"),
-        pytest.param({"timestamp": "at"}, id="own times"),
+        pytest.param({"history": False}, id="newest only", marks=pytest.mark.slow),
+        pytest.param({"timestamp": "at"}, id="own times", marks=pytest.mark.slow),
     ],
 )
 def test_a_first_extract_leaves_what_the_fold_leaves(
