@@ -7,8 +7,10 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 
-from polynya.model.types import parse_type
+from polynya.engine.tasks.embedded_rows import InputRows
+from polynya.model.types import STRING, parse_type
 from polynya.query.database import EmbeddedDatabase
+from polynya.query.embedded import STATEMENT_LIMITS, answer_here
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
 from polynya.query.values import Relation, RelationColumn, quoted
@@ -264,3 +266,20 @@ def test_names_and_types_are_those_of_spark(
 
     assert [column.name for column in query.columns] == names
     assert [str(column.type) for column in query.columns] == types
+
+
+def test_two_spellings_of_a_name_are_left_to_spark_where_capitals_count() -> None:
+    """Spark groups by the new column then, and by the old one where `Name` is `name`."""
+    rows = pa.table({"name": ["a", "A"]})
+    view = InputRows("shop.users", {"name": STRING}, rows)
+    sql = "SELECT upper(name) AS Name, count(*) AS n FROM shop.users GROUP BY Name"
+
+    def answer(*, has_cases: bool) -> int:
+        find = {"shop.users": view}.__getitem__
+        limits = STATEMENT_LIMITS
+        _, batches = answer_here(sql, find, limit=None, limits=limits, has_cases=has_cases)
+        return sum(batch.num_rows for batch in batches)
+
+    assert answer(has_cases=False) == 2
+    with pytest.raises(NotEmbeddedError, match="capitals"):
+        answer(has_cases=True)
