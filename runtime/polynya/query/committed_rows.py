@@ -1,15 +1,18 @@
-"""Rows of a small table as of one commit, by partition, read by our own readers alone.
+"""Rows of a local table as of one commit, by partition, read by our own readers alone.
 
-To load PyIceberg takes a quarter of a second, and to plan a scan with it some milliseconds for each
-manifest: for a table of a few files that is most of what an answer takes. Larger tables are left to
-`stored_rows.py`, where PyIceberg leaves out files by their bounds, and reads several at a time.
+To load PyIceberg takes a quarter of a second, and to plan a scan with it takes longer than to read
+a hundred thousand rows. Tables that are elsewhere, and types that our readers do not know, are left
+to `stored_rows.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +27,8 @@ from polynya.query.translate import NotEmbeddedError
 from polynya.store.data_files import LocalFiles
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
-
-#: Rows and files of a small table: PyIceberg pays above that.
-_FEW_ROWS: Final = 200_000
-_FEW_FILES: Final = 100
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,48 @@ class RowLimits:
     file_bytes: int
     memory_bytes: int
 
+    def check_files(self, rows: int, size_bytes: int) -> None:
+        """Raise NotEmbeddedError for files with more."""
+        if rows > self.rows:
+            raise NotEmbeddedError(f"{rows:,} stored rows; up to {self.rows:,} are read here")
+        if size_bytes > self.file_bytes:
+            raise NotEmbeddedError(
+                f"{size_bytes:,} bytes of files; up to {self.file_bytes:,} are read here"
+            )
 
-class NotSmallError(Exception):
-    """The rows are not read here: they are too many, or their files are not as expected."""
+
+class NotReadHereError(Exception):
+    """The rows are not read here: their files are elsewhere, or not as expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RowGroup:
+    """A row group of a data file, and the places of the deleted rows of the file."""
+
+    file: TableFile
+    number: int
+    deleted: pa.Array
+
+    def may_hold(self, ranges: Sequence[tuple[Mapping[str, Any], Any, Any]]) -> bool:
+        """Whether a row may have values within these ranges of columns, both ends included."""
+        for column, least, most in ranges:
+            bounds = self.file.bounds(self.number, column)
+            if bounds is not None and (bounds[0] > most or bounds[1] < least):
+                return False
+        return True
+
+    def rows(self, columns: Sequence[Mapping[str, Any]]) -> pa.Table:
+        """Columns of the rows that are not deleted."""
+        rows = self.file.read(self.number, columns)
+        if not len(self.deleted):
+            return rows
+        start = self.file.starts[self.number]
+        places = pa.arange(start, start + rows.num_rows)
+        return rows.filter(pc.invert(pc.is_in(places, value_set=self.deleted)))
 
 
 class CommittedRows:
-    """Rows of a small table, by partition. All raise NotSmallError where it is none."""
+    """Rows of a table, by partition. All raise NotReadHereError for what another reader reads."""
 
     def __init__(self, table: CommittedTable, limits: RowLimits | None = None) -> None:
         self._table, self._limits = table, limits
@@ -63,7 +99,7 @@ class CommittedRows:
         for column in self._columns(columns):
             kind = arrow_type(column["type"])
             if kind is None:
-                raise NotSmallError
+                raise NotReadHereError
             fields.append(pa.field(column["name"], kind))
         return pa.schema(fields)
 
@@ -75,19 +111,39 @@ class CommittedRows:
         self, columns: Collection[str], partitions: Collection[Partition], keys: pa.Table
     ) -> Batches:
         """The same of rows among which are all that have these keys."""
-        del keys
-        return self.batches(columns, partitions)
+        return self._batches(columns, partitions, self._ranges(keys))
 
     def batches(self, columns: Collection[str], partitions: Collection[Partition]) -> Batches:
         """Columns of the rows of some partitions."""
+        return self._batches(columns, partitions, ())
+
+    def _ranges(self, keys: pa.Table) -> list[tuple[Mapping[str, Any], Any, Any]]:
+        """The columns whose bounds tell that a row group has none of the keys, with their range."""
+        ranges = []
+        for name in keys.column_names:
+            column, known = self._table.columns[name], pc.min_max(keys.column(name)).as_py()
+            if column["type"] in ("int", "long") and known["min"] is not None:
+                ranges.append((column, known["min"], known["max"]))
+        return ranges
+
+    def _batches(
+        self,
+        columns: Collection[str],
+        partitions: Collection[Partition],
+        ranges: Sequence[tuple[Mapping[str, Any], Any, Any]],
+    ) -> Batches:
         chosen = self._columns(columns)
         self.schema(columns)
         opened = [(file, self._opened(file, chosen)) for file in self._files(partitions)]
-        stop, size = current_stop(), 0
+        groups: list[_RowGroup] = []
         # In one order for every process: older versions before those of Current.
         for partition in sorted(partitions, reverse=True):
             own = [(file, one) for file, one in opened if file.partition == str(partition)]
-            for rows in self._rows(partition, own, chosen):
+            groups += self._groups(partition, own)
+        needed = (group for group in groups if group.may_hold(ranges))
+        stop, size = current_stop(), 0
+        try:
+            for rows in in_parallel(lambda group: group.rows(chosen), needed):
                 for batch in rows.to_batches():
                     stop.check()
                     size += batch.nbytes
@@ -96,49 +152,51 @@ class CommittedRows:
                             f"more than {self._limits.memory_bytes:,} bytes in memory"
                         )
                     yield batch
+        except (OSError, pa.ArrowException) as error:
+            raise NotReadHereError from error
 
-    def _rows(
-        self,
-        partition: Partition,
-        files: Sequence[tuple[LiveFile, TableFile]],
-        columns: Sequence[Mapping[str, Any]],
-    ) -> Iterator[pa.Table]:
+    def _groups(
+        self, partition: Partition, files: Sequence[tuple[LiveFile, TableFile]]
+    ) -> Iterator[_RowGroup]:
         try:
             gone = self._table.deleted_positions(partition, [file for file, _ in files])
         except (OSError, OperationError) as error:
-            raise NotSmallError from error
+            raise NotReadHereError from error
         for (_, opened), deleted in zip(files, gone, strict=True):
-            for group, start in zip(opened.groups, opened.starts, strict=True):
-                try:
-                    rows = opened.read(group, columns)
-                except (OSError, pa.ArrowException) as error:
-                    raise NotSmallError from error
-                if len(deleted):
-                    places = pa.arange(start, start + rows.num_rows)
-                    rows = rows.filter(pc.invert(pc.is_in(places, value_set=deleted)))
-                yield rows
+            yield from (_RowGroup(opened, group, deleted) for group in opened.groups)
 
     def _opened(self, file: LiveFile, columns: Sequence[Mapping[str, Any]]) -> TableFile:
         local = LocalFiles()
         if not is_read_by(local, file.path):
-            raise NotSmallError
+            raise NotReadHereError
         try:
             opened = stored_file(local, file.path)
         except (OSError, pa.ArrowException) as error:
-            raise NotSmallError from error
+            raise NotReadHereError from error
         if not opened.reads(columns) or any("initial-default" in column for column in columns):
-            raise NotSmallError
+            raise NotReadHereError
         return opened
 
     def _files(self, partitions: Collection[Partition]) -> list[LiveFile]:
         files = self._table.data_files(partitions)
-        rows, size = sum(file.rows for file in files), sum(file.size_bytes for file in files)
-        limits = self._limits
-        if len(files) > _FEW_FILES or rows > _FEW_ROWS:
-            raise NotSmallError
-        if limits is not None and (rows > limits.rows or size > limits.file_bytes):
-            raise NotSmallError
+        if self._limits is not None:
+            self._limits.check_files(
+                sum(file.rows for file in files), sum(file.size_bytes for file in files)
+            )
         return files
 
     def _columns(self, columns: Collection[str]) -> list[Mapping[str, Any]]:
         return [column for name, column in self._table.columns.items() if name in columns]
+
+
+def in_parallel(change: Callable[[T], R], things: Iterable[T]) -> Iterator[R]:
+    """What becomes of each thing, in their order; as many at a time as there are processors."""
+    most = os.cpu_count() or 1
+    with ThreadPoolExecutor(most, "polynya-rows") as workers:
+        waiting: deque[Future[R]] = deque()
+        for thing in things:
+            waiting.append(workers.submit(change, thing))
+            if len(waiting) > most:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

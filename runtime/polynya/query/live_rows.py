@@ -8,10 +8,8 @@ where the view needs them: for late events, for values that are inherited, and f
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Collection, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -34,7 +32,13 @@ from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.headers import Partition
 from polynya.model.names import quote_path
 from polynya.model.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
-from polynya.query.committed_rows import Batches, CommittedRows, NotSmallError, RowLimits
+from polynya.query.committed_rows import (
+    Batches,
+    CommittedRows,
+    NotReadHereError,
+    RowLimits,
+    in_parallel,
+)
 from polynya.query.database import EmbeddedDatabase, cast_to
 from polynya.query.translate import NotEmbeddedError
 from polynya.query.values import distinct_names, is_key, quoted
@@ -88,7 +92,7 @@ class Live(Generic[_Reader_co]):
         """Some columns of all rows. Raises as `LiveRows` does."""
         try:
             return LiveRows(self, columns, limits=limits).table()
-        except NotSmallError:
+        except NotReadHereError:
             # Start-up time: PyIceberg.
             from polynya.lake.warehouse.tables import table_at
 
@@ -227,7 +231,7 @@ class LiveRows:
         names = self._inner.names if self._is_stored_as_shown else self._view.quiet
         rows = self._batches({*names, *keys}, partitions)
         if touched is not None:
-            rows = _in_parallel(partial(_without, keys=touched), rows)
+            rows = in_parallel(partial(_without, keys=touched), rows)
         if self._is_stored_as_shown:
             for batch in rows:
                 yield _cast(batch.select(self.schema.names), self.schema)
@@ -466,19 +470,6 @@ def _matching(batch: pa.RecordBatch, keys: pa.Table, *, among: bool) -> pa.Recor
     join = "left semi" if among else "left anti"
     matching = rows.join(keys.cast(rows.select(names).schema), names, join_type=join)
     return batch.take(matching[place].combine_chunks().sort())
-
-
-def _in_parallel(change: Callable[[pa.RecordBatch], pa.RecordBatch], batches: Batches) -> Batches:
-    """What becomes of each batch, in their order; as many at a time as there are processors."""
-    most = os.cpu_count() or 1
-    with ThreadPoolExecutor(most, "polynya-rows") as workers:
-        waiting: deque[Future[pa.RecordBatch]] = deque()
-        for batch in batches:
-            waiting.append(workers.submit(change, batch))
-            if len(waiting) > most:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def _chunks(batches: Batches) -> Iterator[pa.Table]:

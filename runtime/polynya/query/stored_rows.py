@@ -93,7 +93,11 @@ class StoredRows:
         chosen = self._chosen(columns)
         condition = AlwaysTrue() if where is None else where
         tasks = self._tasks(partitions, condition)
-        _refuse_large(tasks, self._limits)
+        if self._limits is not None:
+            self._limits.check_files(
+                sum(task.file.record_count for task in tasks),
+                sum(task.file.file_size_in_bytes for task in tasks),
+            )
         # A file holds rows of one partition, so that only the condition has to be looked at.
         scan = ArrowScan(self._table.metadata, self._table.io, chosen, condition)
         read = scan.to_record_batches
@@ -287,19 +291,6 @@ def _groups(tasks: Sequence[FileScanTask]) -> Iterator[list[FileScanTask]]:
         group.append(task)
     if group:
         yield group
-
-
-def _refuse_large(tasks: Sequence[FileScanTask], limits: RowLimits | None) -> None:
-    if limits is None:
-        return
-    rows = sum(task.file.record_count for task in tasks)
-    size = sum(task.file.file_size_in_bytes for task in tasks)
-    if rows > limits.rows:
-        raise NotEmbeddedError(f"{rows:,} stored rows; up to {limits.rows:,} are read here")
-    if size > limits.file_bytes:
-        raise NotEmbeddedError(
-            f"{size:,} bytes of files; up to {limits.file_bytes:,} are read here"
-        )
 
 
 def _loses_nulls(kind: IcebergType) -> bool:
