@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.lake.copy.compared_load import _events, _Sides
+from polynya.lake.copy.compared_load import _ORDER, _are_older, _events, _Sides
 from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.reading import TableFile
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Reloading
 from polynya.model import headers as h
 from polynya.model.config.dataset import DELETING, KEEPING
 from polynya.model.types import BIGINT, DOUBLE, STRING
+from polynya.store.data_files import LocalFiles
 
 SHAPE = Shape(("a", "b"), {"a": BIGINT, "b": STRING, "x": DOUBLE, "y": STRING})
 STARTED = datetime(2026, 11, 29, tzinfo=UTC)
@@ -44,16 +49,20 @@ def side(rows: list[tuple[Any, ...]]) -> pa.Table:
 
 
 def loaded_side(rows: dict[Any, Any]) -> pa.Table:
-    return side([(*key, *values, op, PLACE, None, OWN) for key, (op, values) in rows.items()])
+    loaded = side([(*key, *values, op, PLACE, None, OWN) for key, (op, values) in rows.items()])
+    return loaded.drop_columns(list(_ORDER))
 
 
-def stored_side(rows: dict[Any, Any]) -> pa.Table:
-    return side(
+def stored_side(rows: dict[Any, Any], *, ordered: bool = True) -> pa.Table:
+    """`ordered`: where no row is newer than the load, their order is read all the same."""
+    stored = side(
         [
             (*key, *values, op, "6" * 35 if later else "4" * 35, None, OWN)
             for key, (op, values, later) in rows.items()
         ]
-    )
+    ).drop_columns([h.TIMESTAMP])
+    is_read = ordered or any(later for _, _, later in rows.values())
+    return stored if is_read else stored.drop_columns(list(_ORDER))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -84,12 +93,12 @@ def expected(loaded: dict[Any, Any], stored: dict[Any, Any], *, deletes: bool) -
     return found
 
 
-@given(LOADED, STORED, st.booleans())
+@given(LOADED, STORED, st.booleans(), st.booleans())
 def test_only_records_that_differ_make_events(
-    loaded: dict[Any, Any], stored: dict[Any, Any], deletes: bool
+    loaded: dict[Any, Any], stored: dict[Any, Any], deletes: bool, ordered: bool
 ) -> None:
     reloading = Reloading(DELETING if deletes else KEEPING, 1, STARTED.isoformat(), PLACE)
-    sides = _Sides(loaded_side(loaded), stored_side(stored))
+    sides = _Sides(loaded_side(loaded), stored_side(stored, ordered=ordered))
 
     events = _events(NO_TABLE, SHAPE, sides, reloading, SHAPE.values)
 
@@ -108,9 +117,38 @@ def test_only_records_that_differ_make_events(
 
 
 def test_a_record_that_was_loaded_twice_is_left_to_spark() -> None:
-    twice = side([(1, "p", 1.5, None, "L", PLACE, None, OWN)] * 2)
+    twice = side([(1, "p", 1.5, None, "L", PLACE, None, OWN)] * 2).drop_columns(list(_ORDER))
     reloading = Reloading(DELETING, 1, STARTED.isoformat(), PLACE)
 
     found = _events(NO_TABLE, SHAPE, _Sides(twice, stored_side({})), reloading, SHAPE.values)
 
     assert found == "a record was loaded twice"
+
+
+@pytest.mark.parametrize(
+    ("places", "are_older"),
+    [
+        ([("4" * 35, None), ("3" * 35, "f")], True),
+        ([("4" * 35, None), (PLACE, "~000001"), (PLACE, "~000002")], True),
+        ([("4" * 35, "f"), (PLACE, "~000003")], False),
+        ([("4" * 35, None), ("6" * 35, None)], False),
+        # Nothing is known of the tails.
+        ([(PLACE, None)], False),
+    ],
+)
+def test_the_order_of_rows_is_not_read_where_their_ranges_tell_it(
+    tmp_path: Path, places: list[tuple[str, str | None]], are_older: bool
+) -> None:
+    columns = {name: {"id": n, "name": name, "type": "string"} for n, name in enumerate(_ORDER, 1)}
+    fields = [
+        pa.field(name, pa.string(), metadata={"PARQUET:field_id": str(column["id"])})
+        for name, column in columns.items()
+    ]
+    identifiers, tails = zip(*places, strict=True)
+    rows = pa.table([pa.array(identifiers), pa.array(tails, pa.string())], pa.schema(fields))
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    file = TableFile(LocalFiles(), str(tmp_path / "rows.parquet"))
+
+    second = Reloading(DELETING, 2, STARTED.isoformat(), PLACE)
+
+    assert _are_older([file], columns, second) is are_older

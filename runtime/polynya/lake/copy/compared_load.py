@@ -23,7 +23,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places
 from polynya.lake.iceberg.files import DataFile
-from polynya.lake.iceberg.reading import each_read, is_read_by, stored_file
+from polynya.lake.iceberg.reading import TableFile, each_read, is_read_by, stored_file
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Reloading
 from polynya.model import headers as h
@@ -36,7 +36,10 @@ from polynya.store.data_files import DataFiles
 #: Rows of one side, and bytes of the data files of both, that fit into memory beside an apply.
 MOST_ROWS: Final = 3_000_000
 MOST_BYTES: Final = 128 * 1024 * 1024
-_HEADERS: Final = (h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, h.OPERATION, h.TIMESTAMP)
+#: Columns beside the data: of the load, of Current, and of Current where a row may be newer.
+_OF_LOAD: Final = (h.OPERATION, h.TIMESTAMP)
+_OF_CURRENT: Final = (h.OPERATION,)
+_ORDER: Final = (h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL)
 
 
 @span("compare load in memory")
@@ -60,7 +63,7 @@ def compared_load(
         return "a column has a type that Spark compares"
     with target.table.keeping(snapshot):
         try:
-            sides = _both_sides(target, shape, snapshot)
+            sides = _both_sides(target, shape, snapshot, reloading)
         except (OSError, pa.ArrowException) as error:
             return f"a file was not read: {error}"
     if isinstance(sides, str):
@@ -98,13 +101,18 @@ def has_only_inserts(target: DatasetTable, shape: Shape, snapshot: int) -> bool 
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Rows of the load and of Current: the data columns and `_HEADERS`."""
+    """Rows of the load and of Current: the data columns with `_OF_LOAD`, and with `_OF_CURRENT`.
+
+    Those of Current have `_ORDER` too, unless all of them are older than the load.
+    """
 
     loaded: pa.Table
     current: pa.Table
 
 
-def _both_sides(target: DatasetTable, shape: Shape, snapshot: int) -> _Sides | str:
+def _both_sides(
+    target: DatasetTable, shape: Shape, snapshot: int, reloading: Reloading
+) -> _Sides | str:
     table = target.table
     store = table.reach().reads
     if isinstance(store, str):
@@ -125,17 +133,36 @@ def _both_sides(target: DatasetTable, shape: Shape, snapshot: int) -> _Sides | s
     if deleted is None:
         return "a file of deletes is in another place"
     by_name = {column["name"]: column for column in table.columns()}
-    columns = [by_name[name] for name in (*_HEADERS, *shape.data)]
+    columns = [by_name[name] for name in (*_OF_LOAD, *_ORDER, *shape.data)]
     defaults = any("initial-default" in column for column in columns)
-    if defaults or not all(stored_file(store, file.path).reads(columns) for file in files):
+    stored = [stored_file(store, file.path) for file in files]
+    if defaults or not all(one.reads(columns) for one in stored):
         return "a file has other types than the table, or lacks a value"
     numbered = list(enumerate(files))
     many = len(sides[0])
+    order = () if _are_older(stored[many:], by_name, reloading) else _ORDER
+    of_both = ((*_OF_LOAD, *shape.data), (*_OF_CURRENT, *order, *shape.data))
     loaded, current = (
-        _read(store, numbers, columns, deleted.places)
-        for numbers in (numbered[:many], numbered[many:])
+        _read(store, numbers, [by_name[name] for name in names], deleted.places)
+        for numbers, names in zip((numbered[:many], numbered[many:]), of_both, strict=True)
     )
     return _Sides(loaded, current)
+
+
+def _are_older(
+    files: Sequence[TableFile], columns: Mapping[str, Mapping[str, Any]], reloading: Reloading
+) -> bool:
+    """Whether the ranges of their row groups say that all rows are older than the load."""
+
+    def is_older(file: TableFile, group: int) -> bool:
+        identifiers, tails = (file.bounds(group, columns[name]) for name in _ORDER)
+        if identifiers is None or identifiers[1] > reloading.place:
+            return False
+        # Loads in one place differ in their tails.
+        at_most = tails is not None and tails[1] <= reloading.tail
+        return identifiers[1] < reloading.place or at_most
+
+    return all(is_older(file, group) for file in files for group in file.groups)
 
 
 def _read(
@@ -178,10 +205,7 @@ def _events(
         return "a record was loaded twice"
     of_current = records.of(_keys(current, shape))
     stored_live = pc.invert(pc.is_in(current.column(h.OPERATION), value_set=DELETES))
-    # What changed after the load began is newer than what was loaded.
-    older = pc.invert(
-        pc.fill_null(pc.greater(sequences(current), reloading.sequence), False)  # noqa: FBT003 - of Arrow
-    )
+    older = _older(current, reloading)
     at = pc.index_in(records.numbers, value_set=of_current)
     live = pc.equal(loaded.column(h.OPERATION), "L")
     was_live, was_older = (
@@ -199,7 +223,9 @@ def _events(
     if reloading.mode == DELETING:
         lacking = pc.and_(pc.and_(of_current.is_null(), stored_live), older)
         gone = current.filter(lacking)
-        parts.append(gone.set_column(*_at(gone, h.OPERATION), pa.repeat("d", gone.num_rows)))
+        gone = gone.set_column(*_at(gone, h.OPERATION), pa.repeat("d", gone.num_rows))
+        no_time = pa.nulls(gone.num_rows, loaded.schema.field(h.TIMESTAMP).type)
+        parts.append(gone.append_column(h.TIMESTAMP, no_time).select(loaded.column_names))
     rows = pa.concat_tables(parts).combine_chunks()
     if rows.num_rows > LOCAL_EVENTS:
         return f"{rows.num_rows:,} rows differ"
@@ -211,6 +237,14 @@ def _events(
     is_delete = pc.is_in(rows.column(h.OPERATION), value_set=DELETES)
     own_time = pc.coalesce(rows.column(h.TIMESTAMP).cast(load_time.type), load_time)
     return events.set_column(*_at(events, h.TIMESTAMP), pc.if_else(is_delete, load_time, own_time))
+
+
+def _older(current: pa.Table, reloading: Reloading) -> pa.Array:
+    """Whether each row is older than the load: what changed after it began is not."""
+    if not set(_ORDER) <= set(current.column_names):
+        return pa.repeat(pa.scalar(value=True), current.num_rows)
+    newer = pc.greater(sequences(current), reloading.sequence)
+    return pc.invert(pc.fill_null(newer, False))  # noqa: FBT003 - of Arrow
 
 
 def _keys(rows: pa.Table, shape: Shape) -> list[pa.Array]:
