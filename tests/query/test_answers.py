@@ -219,7 +219,7 @@ def test_what_the_rows_decide_goes_to_spark(lab: Lab) -> None:
     refused(f"SELECT 1 AS x FROM {view}", "stored rows", limits=replace(STATEMENT_LIMITS, rows=5))
     refused(f"SELECT 1 AS x FROM {view}", "bytes", limits=replace(STATEMENT_LIMITS, file_bytes=5))
     refused(
-        f"SELECT name AS x FROM {view}",
+        f"SELECT a.name AS x FROM {view} a JOIN {view} b ON a.id = b.id",
         "in memory",
         limits=replace(STATEMENT_LIMITS, memory_bytes=5),
     )

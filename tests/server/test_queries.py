@@ -201,7 +201,7 @@ def test_a_stop_ends_the_reading_of_a_view_too() -> None:
     class Slow:
         name, keys, columns = "s.v", (), {"n": parse_type("bigint")}
 
-        def rows(self, columns: Any, limits: Any) -> pa.Table:
+        def rows(self, columns: Any, limits: Any) -> pa.RecordBatchReader:
             stop.stop(OperationError("POLYNYA-SRV-102", "stopped"))
             current_stop().check()
             raise AssertionError("it goes on")

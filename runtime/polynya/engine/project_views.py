@@ -98,10 +98,10 @@ class QueryView:
         """See `EmbeddedView`: nothing tells its rows apart."""
         return ()
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         """See `EmbeddedView`."""
         schema, batches = answer_here(self.text, self.views.any, limit=None, limits=limits)
-        return pa.Table.from_batches(batches, schema=schema).select(list(columns))
+        return pa.Table.from_batches(batches, schema=schema).select(list(columns)).to_reader()
 
 
 def query_of_view(views: ProjectViews, task: DerivedTask, view: str) -> ViewQuery:

@@ -473,7 +473,7 @@ class QueryRead(LiveRead):
     @override
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with _spark_may(self._view.name), reading(self._project):
-            rows = self._view.newest().rows(columns, STATEMENT_LIMITS)
+            rows = self._view.newest().rows(columns, STATEMENT_LIMITS).read_all()
         yield from rows.slice(0, self._limit).to_batches()
 
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,14 +30,25 @@ Batches: TypeAlias = Iterator[pa.RecordBatch]
 T = TypeVar("T")
 R = TypeVar("R")
 
+#: Rows that one thread works on at a time.
+_BATCH_ROWS: Final = 128 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class RowLimits:
-    """What one read may take: stored rows, bytes of files, and bytes in memory."""
+    """What one read may take: stored rows, bytes of files, and bytes that are held in memory."""
 
     rows: int
     file_bytes: int
     memory_bytes: int
+
+    def least(self, other: RowLimits) -> RowLimits:
+        """The lower of each limit."""
+        return RowLimits(
+            min(self.rows, other.rows),
+            min(self.file_bytes, other.file_bytes),
+            min(self.memory_bytes, other.memory_bytes),
+        )
 
     def check_files(self, rows: int, size_bytes: int) -> None:
         """Raise NotEmbeddedError for files with more."""
@@ -47,6 +58,12 @@ class RowLimits:
             raise NotEmbeddedError(
                 f"{size_bytes:,} bytes of files; up to {self.file_bytes:,} are read here"
             )
+
+
+#: What is read of a table over a network: Spark reads more than that sooner.
+FAR_LIMITS: Final = RowLimits(
+    rows=5_000_000, file_bytes=256 * 1024 * 1024, memory_bytes=1024 * 1024 * 1024
+)
 
 
 class NotReadHereError(Exception):
@@ -105,7 +122,8 @@ class CommittedRows:
 
     def table(self, columns: Collection[str], partitions: Collection[Partition]) -> pa.Table:
         """Columns of all rows of some partitions."""
-        return pa.Table.from_batches(self.batches(columns, partitions), self.schema(columns))
+        rows = within_memory(self.batches(columns, partitions), self._limits)
+        return pa.Table.from_batches(rows, self.schema(columns))
 
     def among(
         self, columns: Collection[str], partitions: Collection[Partition], keys: pa.Table
@@ -141,16 +159,11 @@ class CommittedRows:
             own = [(file, one) for file, one in opened if file.partition == str(partition)]
             groups += self._groups(partition, own)
         needed = (group for group in groups if group.may_hold(ranges))
-        stop, size = current_stop(), 0
+        stop = current_stop()
         try:
             for rows in in_parallel(lambda group: group.rows(chosen), needed):
-                for batch in rows.to_batches():
+                for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
                     stop.check()
-                    size += batch.nbytes
-                    if self._limits is not None and size > self._limits.memory_bytes:
-                        raise NotEmbeddedError(
-                            f"more than {self._limits.memory_bytes:,} bytes in memory"
-                        )
                     yield batch
         except (OSError, pa.ArrowException) as error:
             raise NotReadHereError from error
@@ -187,6 +200,17 @@ class CommittedRows:
 
     def _columns(self, columns: Collection[str]) -> list[Mapping[str, Any]]:
         return [column for name, column in self._table.columns.items() if name in columns]
+
+
+def within_memory(batches: Iterable[pa.RecordBatch], limits: RowLimits | None) -> Batches:
+    """The batches, which are all held. Raises NotEmbeddedError for more bytes than the limits."""
+    size = 0
+    for batch in batches:
+        # Compressed files say little of the memory that they take.
+        size += batch.nbytes
+        if limits is not None and size > limits.memory_bytes:
+            raise NotEmbeddedError(f"more than {limits.memory_bytes:,} bytes in memory")
+        yield batch
 
 
 def in_parallel(change: Callable[[T], R], things: Iterable[T]) -> Iterator[R]:

@@ -10,6 +10,8 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
+from threading import Lock
 from typing import Final
 
 import duckdb
@@ -48,6 +50,7 @@ class EmbeddedDatabase:
 
     def __init__(self) -> None:
         self._loaded: set[str] = set()
+        self._streams: list[_Stream] = []
         try:
             self._connection = _idle[os.getpid()].pop()
         except IndexError:
@@ -58,6 +61,8 @@ class EmbeddedDatabase:
     def close(self) -> None:
         """Forget everything."""
         idle = _idle[os.getpid()]
+        for stream in self._streams:
+            stream.close()
         try:
             for table in self._loaded:
                 self._connection.execute(f"DROP VIEW IF EXISTS {table}")
@@ -73,9 +78,20 @@ class EmbeddedDatabase:
 
     def load(self, table: str, rows: pa.Table) -> None:
         """Make a relation of rows, in place of the former one. `table` is a plain name of ours."""
-        # Not copied: that takes longer than most queries of the rows. Through an expression,
-        # because Arrow would apply filters of plain columns, with its own rules for NaN.
-        shown = (f"CASE WHEN true THEN {quoted(n)} END AS {quoted(n)}" for n in rows.column_names)
+        # Not copied: that takes longer than most queries of the rows.
+        self._show(table, rows.schema, rows)
+
+    def stream(self, table: str, rows: pa.RecordBatchReader) -> None:
+        """The same of rows that one query reads once, in batches, as it needs them."""
+        stream = _Stream(rows)
+        self._streams.append(stream)
+        # As a bare stream: of a reader DuckDB would make a scan of Arrow with its own threads.
+        self._show(table, rows.schema, stream.exported())
+
+    def _show(self, table: str, schema: pa.Schema, rows: object) -> None:
+        # Through an expression, because Arrow would apply filters of plain columns, with its own
+        # rules for NaN.
+        shown = (f"CASE WHEN true THEN {quoted(n)} END AS {quoted(n)}" for n in schema.names)
         view = f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT {', '.join(shown)} FROM {table}_rows"
         self._loaded.add(table)
         with self._running():
@@ -123,11 +139,53 @@ class EmbeddedDatabase:
                 yield
         except (duckdb.Error, pa.ArrowException) as error:
             stop.check()
+            for stream in self._streams:
+                stream.check()
             raise _refused(error) from error
 
     def _run(self, sql: str) -> None:
         with self._running():
             self._connection.execute(sql)
+
+
+class _Stream:
+    """Batches that DuckDB asks for from its own threads, in the context of the statement."""
+
+    def __init__(self, rows: pa.RecordBatchReader) -> None:
+        self._rows, self._context = rows, copy_context()
+        self._lock, self._ended = Lock(), False
+        self._error: Exception | None = None
+
+    def exported(self) -> object:
+        """A stream of Arrow's C interface, which is read once."""
+        reader = pa.RecordBatchReader.from_batches(self._rows.schema, self._batches())
+        return reader.__arrow_c_stream__()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        while (batch := self._next()) is not None:
+            yield batch
+
+    def _next(self) -> pa.RecordBatch | None:
+        with self._lock:
+            if self._ended:
+                return None
+            try:
+                return self._context.run(next, self._rows, None)
+            except Exception as error:
+                # What reaches DuckDB is only its text.
+                self._error = error
+                raise
+
+    def check(self) -> None:
+        """Raise what ended the rows."""
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """Read no more rows; those that are being read are waited for."""
+        with self._lock:
+            self._ended = True
+            self._rows.close()
 
 
 def cast_to(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -7,6 +7,7 @@ decide by different texts or compare values differently.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -17,15 +18,16 @@ from sqlglot import exp
 
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.types import DataType
-from polynya.query.committed_rows import RowLimits
+from polynya.query.committed_rows import RowLimits, within_memory
 from polynya.query.database import EmbeddedDatabase
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
 from polynya.query.values import Relation, RelationColumn, distinct_names, quoted
 
-#: What the tables of one statement may take: Spark reads more than that sooner, or in parts.
+#: What a table of a statement may take: Spark reads more than that sooner. Rows are held in memory
+#: where the statement reads them twice.
 STATEMENT_LIMITS: Final = RowLimits(
-    rows=5_000_000, file_bytes=256 * 1024 * 1024, memory_bytes=1024 * 1024 * 1024
+    rows=100_000_000, file_bytes=4 * 1024 * 1024 * 1024, memory_bytes=1024 * 1024 * 1024
 )
 
 
@@ -47,8 +49,8 @@ class EmbeddedView(Protocol):
         """The columns that tell the rows apart, if any do."""
         ...
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
-        """Some columns of all rows. Raises NotEmbeddedError for more than the limits."""
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
+        """Some columns of all rows, as they come. Raises NotEmbeddedError for what Spark reads."""
         ...
 
 
@@ -78,7 +80,7 @@ def answer_here(
     """
     query, asked = _parsed(statement, find, has_cases=has_cases)
     with closing(EmbeddedDatabase()) as database:
-        _load(database, asked, limits)
+        _load(database, query, asked, limits)
         schema = _schema(query)
         return schema, database.answer(query.sql, schema, limit)
 
@@ -98,7 +100,7 @@ def stream_here(
     """The rows of a statement as they come, however many they are; see `answer_here`."""
     query, asked = _parsed(statement, find)
     with closing(EmbeddedDatabase()) as database:
-        _load(database, asked, limits)
+        _load(database, query, asked, limits)
         yield from database.batches(query.sql, _schema(query))
 
 
@@ -146,15 +148,19 @@ def _relation(asked: _RequestedView) -> Relation:
     )
 
 
-def _load(database: EmbeddedDatabase, views: list[_RequestedView], limits: RowLimits) -> None:
-    """Load what the statement reads of each view."""
+def _load(
+    database: EmbeddedDatabase, query: Query, views: list[_RequestedView], limits: RowLimits
+) -> None:
+    """Give the database what the statement reads of each view: in memory what is read twice."""
     left = limits
     for view in views:
         rows = view.live.rows(_used(view), left)
-        database.load(view.place, rows)
-        left = replace(
-            left, rows=left.rows - rows.num_rows, memory_bytes=left.memory_bytes - rows.nbytes
-        )
+        if len(re.findall(rf"\b{view.place}\b", query.sql)) < 2:
+            database.stream(view.place, rows)
+            continue
+        table = pa.Table.from_batches(within_memory(rows, left), rows.schema)
+        database.load(view.place, table)
+        left = replace(left, memory_bytes=left.memory_bytes - table.nbytes)
 
 
 def _used(view: _RequestedView) -> list[str]:

@@ -33,16 +33,19 @@ from polynya.model.headers import Partition
 from polynya.model.names import quote_path
 from polynya.model.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, Decimal
 from polynya.query.committed_rows import (
+    FAR_LIMITS,
     Batches,
     CommittedRows,
     NotReadHereError,
     RowLimits,
     in_parallel,
+    within_memory,
 )
 from polynya.query.database import EmbeddedDatabase, cast_to
 from polynya.query.translate import NotEmbeddedError
 from polynya.query.values import distinct_names, is_key, quoted
 from polynya.query.views import duckdb_sql, has_same_text, trino_sql
+from polynya.store.data_files import LocalFiles
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -88,10 +91,12 @@ class Live(Generic[_Reader_co]):
         """The columns that tell the rows of the table apart."""
         return self.shape.keys
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
-        """Some columns of all rows. Raises as `LiveRows` does."""
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
+        """Some columns of all rows, as they come. Raises as `LiveRows` does."""
+        if not LocalFiles().holds(self.table.metadata_location):
+            limits = limits.least(FAR_LIMITS)
         try:
-            return LiveRows(self, columns, limits=limits).table()
+            return LiveRows(self, columns, limits=limits).reader()
         except NotReadHereError:
             # Start-up time: PyIceberg.
             from polynya.lake.warehouse.tables import table_at
@@ -99,7 +104,7 @@ class Live(Generic[_Reader_co]):
             whole = Live(
                 self.view, self.dataset, self.shape, table_at(self.table.metadata_location)
             )
-            return LiveRows(whole, columns, limits=limits).table()
+            return LiveRows(whole, columns, limits=limits).reader()
 
 
 class LiveRows:
@@ -187,7 +192,22 @@ class LiveRows:
 
     def table(self) -> pa.Table:
         """All rows, in any order."""
-        return pa.Table.from_batches(self.batches(), self.schema)
+        return pa.Table.from_batches(within_memory(self.batches(), self._limits), self.schema)
+
+    def reader(self) -> pa.RecordBatchReader:
+        """All rows, in any order, as they come. The first are read at once."""
+        batches = self.batches()
+        first = next(batches, None)
+
+        def following() -> Batches:
+            if first is not None:
+                yield first
+            try:
+                yield from batches
+            except NotReadHereError as error:
+                raise NotEmbeddedError(f"a file of {self._live.name} was not read") from error
+
+        return pa.RecordBatchReader.from_batches(self.schema, following())
 
     @property
     def _pending_rows(self) -> int:
@@ -279,8 +299,8 @@ class LiveRows:
         if not keys.num_rows:
             return []
         stored = self._view.partitions - {Partition.CHANGES}
-        rows = self._stored.among(names, stored, keys)
-        return [pa.Table.from_batches([_with(batch, keys)]) for batch in rows]
+        rows = (_with(batch, keys) for batch in self._stored.among(names, stored, keys))
+        return [pa.Table.from_batches([one]) for one in within_memory(rows, self._limits)]
 
     def _whole(self) -> Batches:
         """Rows of a view whose rows depend on each other: what they are made of fits in memory."""

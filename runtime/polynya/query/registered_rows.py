@@ -21,7 +21,7 @@ from polynya.lake.read.registered_folders import TableFolder
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.types import DataType
 from polynya.observe.events import counted
-from polynya.query.committed_rows import RowLimits
+from polynya.query.committed_rows import FAR_LIMITS, RowLimits
 from polynya.query.statement_stop import current_stop
 from polynya.query.stored_rows import UNREADABLE, unreadable
 from polynya.query.translate import NotEmbeddedError
@@ -61,8 +61,9 @@ class RegisteredFolder:
         files = counted(len(self._version.files), "file")
         return f"{files} of {self._version.form}, {counted(len(self.columns), 'column')}"
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         """Some columns of all rows. Raises NotEmbeddedError for more than the limits."""
+        limits = limits.least(FAR_LIMITS)
         _refuse_large_files(sum(file.size for file in self._version.files), limits)
         schema = pa.schema([self._version.schema.field(name) for name in columns])
         batches = (batch.select(columns) for batch in self.folder.batches(self._version))
@@ -111,8 +112,9 @@ class RegisteredSnapshot:
         version = "no snapshot yet" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
         return f"{version}, {counted(len(self.table.schema().fields), 'column')}"
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         """Some columns of all rows. Raises NotEmbeddedError for more than the limits."""
+        limits = limits.least(FAR_LIMITS)
         schema = pa.schema([pa.field(name, arrow_type(self.columns[name])) for name in columns])
         scan = self.table.scan(selected_fields=tuple(columns))
         try:
@@ -135,8 +137,10 @@ def _refuse_large_files(size: int, limits: RowLimits) -> None:
         raise NotEmbeddedError(f"more than {limits.file_bytes:,} bytes of files")
 
 
-def _within(batches: Iterable[pa.RecordBatch], schema: pa.Schema, limits: RowLimits) -> pa.Table:
-    """The rows as a table. Raises NotEmbeddedError for more than the limits."""
+def _within(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, limits: RowLimits
+) -> pa.RecordBatchReader:
+    """The rows, read at once. Raises NotEmbeddedError for more than the limits."""
 
     def limited() -> Iterator[pa.RecordBatch]:
         stop, rows, size = current_stop(), 0, 0
@@ -147,4 +151,4 @@ def _within(batches: Iterable[pa.RecordBatch], schema: pa.Schema, limits: RowLim
                 raise NotEmbeddedError(f"more than {limits.rows:,} rows, or too many bytes")
             yield batch
 
-    return pa.Table.from_batches(limited(), schema=schema)
+    return pa.Table.from_batches(limited(), schema=schema).to_reader()

@@ -37,7 +37,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, StructType
 from polynya.lake.iceberg.reading import TableFile, each_read, stored_file
 from polynya.model import headers as h
 from polynya.model.headers import Partition
-from polynya.query.committed_rows import Batches, RowLimits
+from polynya.query.committed_rows import Batches, RowLimits, within_memory
 from polynya.query.statement_stop import current_stop
 from polynya.query.translate import NotEmbeddedError
 from polynya.store.aws.data_objects import S3Files
@@ -73,7 +73,8 @@ class StoredRows:
 
     def table(self, columns: Collection[str], partitions: Collection[Partition]) -> pa.Table:
         """Columns of all rows of some partitions."""
-        tables = [pa.Table.from_batches([one]) for one in self.batches(columns, partitions)]
+        batches = within_memory(self.batches(columns, partitions), self._limits)
+        tables = [pa.Table.from_batches([one]) for one in batches]
         empty = self.schema(columns).empty_table()
         return pa.concat_tables([*tables, empty], promote_options="permissive")
 
@@ -103,17 +104,11 @@ class StoredRows:
         read = scan.to_record_batches
         if any(_loses_nulls(column.field_type) for column in chosen.fields):
             read = partial(self._of_files, chosen, condition)
-        stop, size = current_stop(), 0
+        stop = current_stop()
         try:
             for group in _groups(tasks):
                 for batch in read(group):
                     stop.check()
-                    # Compressed files say little of the memory that they take.
-                    size += batch.nbytes
-                    if self._limits is not None and size > self._limits.memory_bytes:
-                        raise NotEmbeddedError(
-                            f"more than {self._limits.memory_bytes:,} bytes in memory"
-                        )
                     yield batch
         except UNREADABLE as error:
             raise unreadable(error) from error

@@ -31,12 +31,12 @@ class Stored:
         """Names and types."""
         return {one.name: from_arrow(one.type) for one in self.table.schema}
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         """Some columns."""
         self.asked = list(columns)
         if self.table.num_rows > limits.rows:
             raise NotEmbeddedError(f"more than {limits.rows:,} rows, or too many bytes")
-        return self.table.select(list(columns))
+        return self.table.select(list(columns)).to_reader()
 
 
 def customers() -> Stored:

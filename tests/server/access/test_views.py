@@ -34,13 +34,13 @@ class Users:
         name: parse_type("string") for name in ("mail", "HOME_PHONE", "city")
     }
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         rows = {
             "mail": ["a@x.de", "b@x.de"],
             "HOME_PHONE": ["1", "2"],
             "city": ["Bonn", "Ulm"],
         }
-        return pa.table({name: rows[name] for name in columns})
+        return pa.table({name: rows[name] for name in columns}).to_reader()
 
 
 def query(statement: str, person: Person) -> list[dict[str, object]]:

@@ -31,7 +31,7 @@ from polynya.proposal.relationships import (
     candidates,
     judged,
 )
-from polynya.query.committed_rows import RowLimits
+from polynya.query.committed_rows import RowLimits, within_memory
 from polynya.query.embedded import EmbeddedView
 from polynya.query.translate import NotEmbeddedError
 
@@ -135,7 +135,8 @@ class _Values:
         if not names:
             return table
         try:
-            rows = view.rows(names, _LIMITS)
+            read = view.rows(names, _LIMITS)
+            rows = pa.Table.from_batches(within_memory(read, _LIMITS), read.schema)
         except NotEmbeddedError as error:
             return replace(table, unread=str(error))
         for columns in wanted:

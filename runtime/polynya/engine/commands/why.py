@@ -432,7 +432,7 @@ class _TracedRows:
         """The number of a row."""
         return (ROW_NUMBER,)
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         """Some columns of the rows."""
         del limits
         kinds = self.columns
@@ -441,7 +441,7 @@ class _TracedRows:
                 name: pa.array([row.get(name) for row in self.found], arrow_type(kinds[name]))
                 for name in columns
             }
-        )
+        ).to_reader()
 
 
 def _evaluated(text: str, tables: Mapping[str, tuple[_InputReader, Rows]]) -> Rows | None:

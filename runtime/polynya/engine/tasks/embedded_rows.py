@@ -79,7 +79,7 @@ class InputRows:
     #: Any column counts the rows.
     keys: Sequence[str] = ()
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         """Some columns of the rows. Raises NotEmbeddedError for more than the limits."""
         if self.read.num_rows > limits.rows or self.read.nbytes > limits.memory_bytes:
             raise NotEmbeddedError(f"more than {limits.rows:,} rows of inputs, or too many bytes")
@@ -92,4 +92,4 @@ class InputRows:
                 for field in fields
             ],
             schema=pa.schema(fields),
-        )
+        ).to_reader()

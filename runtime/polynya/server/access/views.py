@@ -128,17 +128,28 @@ class MaskedView:
         keys = self._view.keys
         return () if any(map(self._readable.masked, keys)) else keys
 
-    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.Table:
+    def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         """Some columns of all rows. Values of masked ones do not reach the statement."""
         # Start-up time.
         import pyarrow as pa
 
-        table = self._view.rows(columns, limits)
-        for place, field in enumerate(table.schema):
-            if self._readable.masked(field.name):
-                nothing = pa.nulls(table.num_rows, field.type)
-                table = table.set_column(place, field.with_nullable(nullable=True), nothing)
-        return table
+        rows = self._view.rows(columns, limits)
+        is_masked = [self._readable.masked(name) for name in rows.schema.names]
+        schema = pa.schema(
+            [
+                field.with_nullable(nullable=True) if masked else field
+                for field, masked in zip(rows.schema, is_masked, strict=True)
+            ]
+        )
+
+        def shown(batch: pa.RecordBatch) -> pa.RecordBatch:
+            values = [
+                pa.nulls(batch.num_rows, values.type) if masked else values
+                for values, masked in zip(batch.columns, is_masked, strict=True)
+            ]
+            return pa.RecordBatch.from_arrays(values, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, map(shown, rows))
 
 
 def guarded_find(
