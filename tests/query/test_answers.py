@@ -28,6 +28,8 @@ from polynya.query.values import EmbeddedValue
 from tests.lab.lab import Feed, Lab, drop, put
 from tests.query.test_dialects_spark import TYPES
 
+pytestmark = pytest.mark.usefixtures("sliced_batches")
+
 FULL = {
     "day": "2026-02-03", "amount": "1234567890123456.7891", "happened": "2026-01-01T00:00:01.5Z",
     "blob": "AAEC/w==", "tags": ["a", None], "spot": {"x": 1.5, "ok": None},

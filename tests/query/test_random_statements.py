@@ -26,6 +26,8 @@ from tests.derived.queries import Statements
 from tests.derived.shop import INPUTS, first_data
 from tests.lab.lab import Lab
 
+pytestmark = pytest.mark.usefixtures("sliced_batches")
+
 
 def tables(random: Random) -> dict[str, pa.Table]:
     """Some rows of each table of the shop."""

@@ -30,9 +30,6 @@ Batches: TypeAlias = Iterator[pa.RecordBatch]
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Rows that one thread works on at a time.
-_BATCH_ROWS: Final = 128 * 1024
-
 
 @dataclass(frozen=True, slots=True)
 class RowLimits:
@@ -162,7 +159,7 @@ class CommittedRows:
         stop = current_stop()
         try:
             for rows in in_parallel(lambda group: group.rows(chosen), needed):
-                for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
+                for batch in rows.to_batches():
                     stop.check()
                     yield batch
         except (OSError, pa.ArrowException) as error:

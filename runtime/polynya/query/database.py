@@ -36,6 +36,8 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 #: Rows of an answer; a longer one is streamed by Spark.
 MAX_ROWS: Final = 1_000_000
 _BATCH_ROWS: Final = 100_000
+#: Rows that a thread of DuckDB works on at a time.
+_STREAMED_ROWS: Final = 128 * 1024
 
 
 #: Empty databases for the next users: to make one takes longer than to fold a few changes. By
@@ -163,7 +165,9 @@ class _Stream:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         while (batch := self._next()) is not None:
-            yield batch
+            yield from (
+                batch.slice(at, _STREAMED_ROWS) for at in range(0, batch.num_rows, _STREAMED_ROWS)
+            )
 
     def _next(self) -> pa.RecordBatch | None:
         with self._lock:
