@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,7 @@ import pytest
 
 from polynya.model.errors import OperationError
 from polynya.model.types import BIGINT, DataType
+from polynya.query import database
 from polynya.query.committed_rows import RowLimits
 from polynya.query.embedded import STATEMENT_LIMITS, answer_here
 from polynya.query.statement_stop import StatementStop, current_stop
@@ -89,6 +91,19 @@ def test_no_more_rows_are_read_than_an_answer_needs() -> None:
 
     assert len(answered(view, "SELECT n FROM s.numbers", limit=10)) == 10
     assert view.read < 100
+
+
+def test_what_does_not_fit_into_the_memory_of_the_database_is_left_to_spark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(database._SETTINGS, "memory_limit", "30MB")
+    monkeypatch.setattr(database, "_idle", defaultdict(list))
+
+    with pytest.raises(NotEmbeddedError, match="Out of Memory"):
+        answered(
+            Numbers(batches=100),
+            "SELECT count(*) FROM (SELECT n, count(*) AS m FROM s.numbers GROUP BY n)",
+        )
 
 
 def test_an_error_amid_the_rows_is_told_as_it_is() -> None:
