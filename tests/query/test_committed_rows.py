@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from polynya.engine.answers import answer_embedded
-from polynya.lake.read.committed import listed_tables
+from polynya.engine.project_views import ProjectViews, embedded_view
+from polynya.lake.read.committed import CommittedTable, listed_tables
 from polynya.lake.warehouse import tables
 from polynya.model.headers import Partition
 from polynya.model.loader import load_project
+from polynya.query import live_rows
 from polynya.query.committed_rows import Batches, CommittedRows, RowLimits
+from polynya.query.embedded import STATEMENT_LIMITS
+from polynya.query.live_rows import Live
 from polynya.query.translate import NotEmbeddedError
+from polynya.store.data_files import LocalFiles
 from tests.lab.lab import Feed, Lab, drop, put
 from tests.query.test_answers import project_of
 
@@ -73,3 +80,25 @@ def test_files_with_more_rows_than_a_limit_are_not_read(lab: Lab) -> None:
 
     with pytest.raises(NotEmbeddedError, match="15 stored rows; up to 14 are read here"):
         ids(stored(three_files(lab), limits).batches(["id"], {Partition.CURRENT}))
+
+
+def test_less_is_read_of_a_table_that_is_elsewhere(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = three_files(lab)
+    project = project_of(users)
+    here = embedded_view(project, ProjectViews(project), f"{lab.schema}.users")
+    assert isinstance(here, Live)
+    monkeypatch.setattr(live_rows, "FAR_LIMITS", replace(STATEMENT_LIMITS, rows=14))
+    # Its files are not, so that only the limit refuses it.
+    table = CommittedTable("s3://elsewhere/metadata.json", LocalFiles(), here.table.metadata)
+    elsewhere = replace(here, table=table)
+
+    assert ids(here.rows(["id"], STATEMENT_LIMITS)) == [
+        *range(1, 6),
+        11,
+        *range(13, 16),
+        *range(21, 26),
+    ]
+    with pytest.raises(NotEmbeddedError, match="15 stored rows; up to 14 are read here"):
+        elsewhere.rows(["id"], STATEMENT_LIMITS)

@@ -93,8 +93,6 @@ class Live(Generic[_Reader_co]):
 
     def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         """Some columns of all rows, as they come. Raises as `LiveRows` does."""
-        if not LocalFiles().holds(self.table.metadata_location):
-            limits = limits.least(FAR_LIMITS)
         try:
             return LiveRows(self, columns, limits=limits).reader()
         except NotReadHereError:
@@ -130,6 +128,8 @@ class LiveRows:
         shown = list(types) if columns is None else list(columns)
         self.schema = pa.schema([pa.field(name, arrow_type(types[name])) for name in shown])
         self._live = live
+        if limits is not None and not LocalFiles().holds(live.table.metadata_location):
+            limits = limits.least(FAR_LIMITS)
         self._where, self._limits = where, limits
         self._asked = self._columns_of_condition()
         inner = {*shown, *self._asked}

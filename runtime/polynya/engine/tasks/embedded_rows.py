@@ -26,7 +26,7 @@ from polynya.query.translate import NotEmbeddedError
 
 log = logging.getLogger(__name__)
 
-#: What the inputs of a step may take; the engine needs about as much for a join of them.
+#: What an input of a step may take; the engine needs about as much for a join of some.
 _LIMITS: Final = RowLimits(rows=2_000_000, file_bytes=0, memory_bytes=256 * 1024 * 1024)
 
 
