@@ -23,9 +23,14 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--latency", action="store_true", help="how old messages are when the live view shows them"
     )
-    parser.add_argument("--minutes", type=float, help="the same for this long, with the memory")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of --latency; default 60")
-    parser.add_argument("--rate", type=int, default=1000, help="messages a second; default 1000")
+    parser.add_argument(
+        "--mixed",
+        action="store_true",
+        help="the same of four topics with some messages that are large, and some that are broken",
+    )
+    parser.add_argument("--minutes", type=float, help="--latency for this long, with the memory")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of these; default 60")
+    parser.add_argument("--rate", type=int, help="messages a second; default 1000, 60 of --mixed")
     parser.add_argument("--mode", choices=("append_only", "merge"), default="append_only")
     return parser.parse_args(arguments)
 
@@ -41,11 +46,13 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def _measured(place: Place, given: argparse.Namespace) -> str:
-    if not given.latency and given.minutes is None:
+    if not given.latency and not given.mixed and given.minutes is None:
         rounds = throughput.measure(place, given.records, given.rounds)
         return throughput.result(rounds)
     seconds = given.seconds if given.minutes is None else 60 * given.minutes
-    measured = steady.measure(place, given.rate, seconds, given.mode)
+    workload = steady.MIXED if given.mixed else steady.PLAIN
+    rate = given.rate or (60 if given.mixed else 1000)
+    measured = steady.measure(place, workload, rate, seconds, given.mode)
     return measured.result(memory=given.minutes is not None)
 
 

@@ -7,12 +7,11 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-from bench.streams.records import message
 from examples.servers.kafka import VERSION, Broker, jars
 from polynya.lake.spark import jars as ivy
 from polynya.lake.spark.java import find_java
@@ -23,8 +22,13 @@ _TICKS: Final = 20
 
 
 @contextmanager
-def steady(broker: Broker, topic: str, rate: int, log: Path) -> Iterator[int]:
-    """So many messages a second until the block ends; gives the number of the process."""
+def steady(
+    broker: Broker, topic: str, rate: float, message: Callable[[int], str], log: Path
+) -> Iterator[int]:
+    """So many messages a second until the block ends; gives the number of the process.
+
+    `message`: the text of each, by its number.
+    """
     over = threading.Event()
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -37,7 +41,9 @@ def steady(broker: Broker, topic: str, rate: int, log: Path) -> Iterator[int]:
             stdin=subprocess.PIPE, stdout=output, stderr=output,
         )  # fmt: skip
         assert process.stdin is not None
-        sending = threading.Thread(target=_send, args=(process.stdin, rate, over), daemon=True)
+        sending = threading.Thread(
+            target=_send, args=(process.stdin, rate, message, over), daemon=True
+        )
         sending.start()
         try:
             yield process.pid
@@ -48,7 +54,9 @@ def steady(broker: Broker, topic: str, rate: int, log: Path) -> Iterator[int]:
             process.wait()
 
 
-def _send(pipe: IO[bytes], rate: int, over: threading.Event) -> None:
+def _send(
+    pipe: IO[bytes], rate: float, message: Callable[[int], str], over: threading.Event
+) -> None:
     """Write what is due by now, many times a second."""
     began, number = time.monotonic(), 0
     while not over.wait(1 / _TICKS):

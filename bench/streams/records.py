@@ -83,3 +83,17 @@ def message(number: int) -> str:
         },
     }
     return json.dumps(values, separators=(",", ":"))
+
+
+def mixed(number: int) -> str:
+    """The same of a hard stream: 4 % of the messages are broken, 0.4 % have 0.5 to 1 MB.
+
+    The broken ones end too early.
+    """
+    text = message(number)
+    if number % 25 == 7:
+        return text[: len(text) // 2]
+    if number % 250 == 3:
+        size = 500_000 + number * 7919 % 490_000
+        return f'{text[:-1]},"page":"{"x" * size}"}}'
+    return text

@@ -9,17 +9,17 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from bench.peers.tree import resident
 from bench.streams import ours
 from bench.streams.levels import Point, trend
-from bench.streams.ours import TABLE, Seen
+from bench.streams.ours import Seen
 from bench.streams.producing import steady
-from bench.streams.records import PARTITIONS, message
+from bench.streams.records import PARTITIONS, message, mixed
 from bench.streams.session import Place
 from polynya.engine.runner import run_until_stopped, units
 from polynya.model.config.task_kinds import Task
@@ -34,7 +34,7 @@ WARM_UP: Final = 30.0
 _CAUGHT_UP: Final = 5.0
 #: Seconds after which a run that does not catch up has failed.
 _GIVE_UP: Final = 180.0
-_TOPIC, _SCHEMA = "clicks", "live"
+_SCHEMA: Final = "live"
 #: Seconds between two looks at the memory.
 _EVERY: Final = 5.0
 #: No message becomes visible this many milliseconds after a younger one.
@@ -42,16 +42,33 @@ _LATE_MS: Final = 60_000
 _MEBIBYTE: Final = 2**20
 
 
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The topics of a run, each of which becomes a table, and their messages by number."""
+
+    topics: tuple[str, ...]
+    message: Callable[[int], str]
+    partitions: int
+
+
+#: Messages of one kind in one topic.
+PLAIN: Final = Workload(("clicks",), message, PARTITIONS)
+#: Four topics, some of whose messages are large or broken.
+MIXED: Final = Workload(tuple(f"clicks_{number}" for number in range(4)), mixed, 1)
+
+
 @dataclass
 class Watching(Seen):
-    """What a run said; `copied_one` is set when the view has more than before."""
+    """What a run said; `copied_one` is set when a view has more than before."""
 
     copied_one: threading.Event = field(default_factory=threading.Event)
+    tables: set[str] = field(default_factory=set)
     failures: list[str] = field(default_factory=list)
 
     def note(self, event: Event) -> None:
         """See `Seen`; nothing is kept of each step, since there are thousands."""
         if isinstance(event, BatchCopied):
+            self.tables.add(event.subject.rpartition(".")[2])
             self.copied_one.set()
         elif isinstance(event, UnitFailed):
             self.failures.append(event.text())
@@ -60,11 +77,10 @@ class Watching(Seen):
 class View:
     """Asks the live view which messages it shows, and how old they are when it does."""
 
-    def __init__(self, place: Place) -> None:
-        self._spark = place.spark
+    def __init__(self, place: Place, table: str) -> None:
+        self._spark, self._table = place.spark, table
         self._shown: Counter[int] = Counter()
         self.ages: Counter[int] = Counter()
-        self.messages = 0
 
     @property
     def behind(self) -> float:
@@ -76,24 +92,24 @@ class View:
         since = max(self._shown, default=_LATE_MS) - _LATE_MS
         rows = self._spark.sql(
             "SELECT unix_millis(hdr__from_timestamp) AS at, count(*) AS messages "
-            f"FROM {_SCHEMA}.{TABLE}__whdr "
+            f"FROM {_SCHEMA}.{self._table}__whdr "
             f"WHERE hdr__from_timestamp >= timestamp_millis({since}) GROUP BY 1"
         ).collect()
         now = time.time_ns() // 1_000_000
         for row in rows:
             new = row["messages"] - self._shown[row["at"]]
-            self.messages += new
             self.ages[now - row["at"]] += new
         self._shown = Counter({row["at"]: row["messages"] for row in rows})
 
-    def quantile(self, part: float) -> float:
-        """The age in seconds that this part of the messages did not reach."""
-        wanted, so_far = part * self.ages.total(), 0
-        for age, count in sorted(self.ages.items()):
-            so_far += count
-            if so_far >= wanted:
-                return age / 1000
-        return float("nan")
+
+def quantile(ages: Counter[int], part: float) -> float:
+    """The age in seconds that this part of the messages did not reach, of milliseconds."""
+    wanted, so_far = part * ages.total(), 0
+    for age, count in sorted(ages.items()):
+        so_far += count
+        if so_far >= wanted:
+            return age / 1000
+    return float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,47 +139,62 @@ class Measured:
         return "\n".join(lines)
 
 
-def measure(place: Place, rate: int, seconds: float, mode: str) -> Measured:
-    """Send, land and copy for this many seconds after the warm-up, and watch the view."""
-    place.broker.create(_TOPIC, PARTITIONS)
-    # The view is there from the first copy on.
-    place.broker.send(_TOPIC, [message(-1).encode()])
-    watching, view = Watching(), View(place)
+def measure(place: Place, workload: Workload, rate: int, seconds: float, mode: str) -> Measured:
+    """Send, land and copy for this many seconds after the warm-up, and watch the views.
+
+    `rate`: messages a second of all topics together.
+    """
+    for topic in workload.topics:
+        place.broker.create(topic, workload.partitions)
+        # The view is there from the first copy on.
+        place.broker.send(topic, [message(-1).encode()])
+    watching = Watching()
+    views = {topic: View(place, topic) for topic in workload.topics}
     memory: list[Point] = []
-    with (
-        steady(place.broker, _TOPIC, rate, place.folder / "producer.log") as producer,
-        _going_on(place, watching, mode),
-    ):
-        _warm_up(watching, view)
-        view.ages.clear()
-        view.messages = 0
+    with ExitStack() as running:
+        producers = [
+            running.enter_context(_sent(place, workload, topic, rate)) for topic in workload.topics
+        ]
+        running.enter_context(_going_on(place, watching, workload, mode))
+        _warm_up(watching, views)
+        for view in views.values():
+            view.ages.clear()
         began = time.monotonic()
 
         def sample() -> None:
             now = time.monotonic() - began
             if not memory or now >= memory[-1][0] + _EVERY:
-                others = (place.broker.pid, producer)
+                others = (place.broker.pid, *producers)
                 own = resident(os.getpid()) - sum(resident(one) for one in others)
                 memory.append((now, own / _MEBIBYTE))
 
-        _watch(watching, view, seconds, sample)
+        _watch(watching, views, seconds, sample)
         took = time.monotonic() - began
     if watching.failures:
         raise SystemExit(f"failed: {watching.failures[:3]}")
+    ages = sum((view.ages for view in views.values()), Counter[int]())
     return Measured(
-        rate, took, view.messages, view.quantile(0.5), view.quantile(0.95), tuple(memory)
+        rate, took, ages.total(), quantile(ages, 0.5), quantile(ages, 0.95), tuple(memory)
     )
 
 
+def _sent(place: Place, workload: Workload, topic: str, rate: int) -> AbstractContextManager[int]:
+    share = rate / len(workload.topics)
+    return steady(place.broker, topic, share, workload.message, place.folder / f"{topic}.log")
+
+
 @contextmanager
-def _going_on(place: Place, watching: Watching, mode: str) -> Iterator[None]:
+def _going_on(place: Place, watching: Watching, workload: Workload, mode: str) -> Iterator[None]:
     engine = ours.context(place.spark, place.folder / "landing", watching)
-    dataset = {"name": TABLE, "mode": mode, **({"keys": ["id"]} if mode == "merge" else {})}
+    keys = {"keys": ["id"]} if mode == "merge" else {}
+    datasets = [{"name": topic, "mode": mode, **keys} for topic in workload.topics]
     tasks: list[Task] = [
-        ours.landing("in", place.broker.address, _TOPIC, interval="1s"),
+        ours.landing(
+            "in", place.broker.address, *workload.topics, into={"each": "topic"}, interval="1s"
+        ),
         ours.storage(
             "facts", _SCHEMA, "in",
-            datasets=[dataset], batch={"freshness": "1s"}, views={"headers": True},
+            datasets=datasets, batch={"freshness": "1s"}, views={"headers": True},
         ),
     ]  # fmt: skip
     work = threading.Thread(target=run_until_stopped, args=(engine, units(engine, tasks)))
@@ -175,21 +206,27 @@ def _going_on(place: Place, watching: Watching, mode: str) -> Iterator[None]:
         work.join()
 
 
-def _warm_up(watching: Watching, view: View) -> None:
-    """Watch until the view has caught up with what was sent before it was there."""
+def _warm_up(watching: Watching, views: Mapping[str, View]) -> None:
+    """Watch until the views have caught up with what was sent before they were there."""
     began = time.monotonic()
-    _watch(watching, view, WARM_UP, lambda: None)
-    while view.behind > _CAUGHT_UP:
+    _watch(watching, views, WARM_UP, lambda: None)
+    while (behind := max(view.behind for view in views.values())) > _CAUGHT_UP:
         if time.monotonic() - began > _GIVE_UP:
-            raise SystemExit(f"the view is {view.behind:.0f} s behind: {watching.failures[:3]}")
-        _watch(watching, view, 1.0, lambda: None)
+            raise SystemExit(f"a view is {behind:.0f} s behind: {watching.failures[:3]}")
+        _watch(watching, views, 1.0, lambda: None)
 
 
-def _watch(watching: Watching, view: View, seconds: float, sample: Callable[[], None]) -> None:
-    """Look at the view whenever something was copied."""
+def _watch(
+    watching: Watching,
+    views: Mapping[str, View],
+    seconds: float,
+    sample: Callable[[], None],
+) -> None:
+    """Look at the view of each table whenever something was copied to it."""
     ends = time.monotonic() + seconds
     while (left := ends - time.monotonic()) > 0:
         if watching.copied_one.wait(min(1.0, left)):
             watching.copied_one.clear()
-            view.look()
+            while watching.tables:
+                views[watching.tables.pop()].look()
         sample()
