@@ -20,6 +20,7 @@ from polynya.lake.fold.shape import Shape
 from polynya.lake.read.query import Statement, answer
 from polynya.model.loader import LoadedProject, load_project
 from polynya.model.types import INT, parse_type
+from polynya.query import live_rows
 from polynya.query import values as calls
 from polynya.query.embedded import STATEMENT_LIMITS
 from polynya.query.live_rows import check_fold, live_view
@@ -44,20 +45,26 @@ def project_of(*feeds: Feed) -> LoadedProject:
 
 
 def assert_same(project: LoadedProject, lab: Lab, statement: str, *, ordered: bool = False) -> int:
-    """Compare names, types and rows of both engines; return the number of rows."""
-    schema, batches = answer_embedded(project, statement)
+    """Compare names, types and rows of both engines; return the number of rows.
+
+    The embedded engine answers twice: over rows of Arrow, and over files that DuckDB reads itself.
+    """
     lab.spark.conf.set("spark.sql.caseSensitive", "false")
     try:
         wanted = answer(lab.spark, Statement(statement))
         rows = [tuple(row.values()) for batch in wanted.batches for row in _rows(batch)]
     finally:
         lab.spark.conf.set("spark.sql.caseSensitive", "true")
-    assert schema.names == wanted.schema.names, statement
-    assert schema.types == wanted.schema.types, statement
-    found = [tuple(row.values()) for batch in batches for row in _rows(batch)]
-    if not ordered:
-        rows, found = sorted(rows, key=repr), sorted(found, key=repr)
-    assert list(map(repr, found)) == list(map(repr, rows)), statement
+    rows = rows if ordered else sorted(rows, key=repr)
+    for least_rows in (10**9, 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(live_rows, "_LEAST_FILE_ROWS", least_rows)
+            schema, batches = answer_embedded(project, statement)
+        assert schema.names == wanted.schema.names, statement
+        assert schema.types == wanted.schema.types, statement
+        found = [tuple(row.values()) for batch in batches for row in _rows(batch)]
+        found = found if ordered else sorted(found, key=repr)
+        assert list(map(repr, found)) == list(map(repr, rows)), statement
     return len(rows)
 
 

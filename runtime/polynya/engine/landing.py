@@ -114,12 +114,12 @@ class TaskLanding:
         table.report_discovery(discovery)
         if not discovery.files:
             return IDLE
-        decision = self.pace.decide(discovery, time_slice, self._context.clock.monotonic())
+        began = self._context.clock.monotonic()
+        decision = self.pace.decide(discovery, time_slice, began)
         if not decision.copy:
             return StepResult(wait_seconds=decision.wait)
         if time_slice.must_wait_for(discovery.size_bytes):
             return TOO_LONG
-        began = self._context.clock.monotonic()
         with table.copying(discovery):
             if not (self._may_be_large(discovery) and self._by_tasks(table, discovery, listed)):
                 batch = self.read(table, discovery.files, load=discovery.load)
@@ -133,7 +133,7 @@ class TaskLanding:
                 table.copy(
                     batch, began=began, live_files=listed.paths(), before=before, policy=policy
                 )
-        self.pace.copied(discovery, table.progress, self._context.clock.monotonic())
+        self.pace.copied(discovery, table.progress, began)
         return time_slice.more
 
     def _without_load(

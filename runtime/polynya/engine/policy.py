@@ -149,7 +149,7 @@ class WaitingFacts:
     Attributes:
         size_bytes: size of the files that are not read to their end.
         left_over: the last copy ended at a limit and left some of what had landed by then.
-        since_copy: seconds since the last copy of this process, None before the first.
+        since_copy: seconds since the last copy of this process began, None before the first.
     """
 
     size_bytes: int
@@ -193,22 +193,24 @@ def read_whole(discovery: Discovery, files: Mapping[str, FileProgress]) -> bool:
 
 
 class CopyPace:
-    """When a unit last copied, and whether that left something. Times in monotonic seconds."""
+    """When the last copy of a unit began, and whether it left something. Monotonic seconds."""
 
     def __init__(self, batch: BatchSettings) -> None:
         self._batch = batch
-        self._copied_at: float | None = None
+        self._began: float | None = None
         self._left_over = False
 
     def decide(self, discovery: Discovery, time_slice: TimeSlice, now: float) -> CopyDecision:
         """Whether to copy now what was found."""
         if time_slice.at_once:
             return CopyDecision(copy=True, reason="this run copies everything")
-        since = None if self._copied_at is None else now - self._copied_at
+        since = None if self._began is None else now - self._began
         facts = WaitingFacts(discovery.size_bytes, self._left_over, since)
         return decide_copy(facts, self._batch)
 
-    def copied(self, discovery: Discovery, files: Mapping[str, FileProgress], now: float) -> None:
+    def copied(
+        self, discovery: Discovery, files: Mapping[str, FileProgress], began: float
+    ) -> None:
         """Record a copy of what was found; `files` is how far each file was read."""
-        self._copied_at = now
+        self._began = began
         self._left_over = not read_whole(discovery, files)

@@ -22,9 +22,10 @@ from polynya.lake.iceberg.reading import TableFile, is_read_by, stored_file
 from polynya.lake.read.committed import CommittedTable, LiveFile
 from polynya.model.errors import OperationError
 from polynya.model.headers import Partition
+from polynya.query.file_rows import FileRows, duckdb_type, may_be_read
 from polynya.query.statement_stop import current_stop
 from polynya.query.translate import NotEmbeddedError
-from polynya.store.data_files import LocalFiles
+from polynya.store.data_files import LocalFiles, local_path
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 T = TypeVar("T")
@@ -149,12 +150,11 @@ class CommittedRows:
     ) -> Batches:
         chosen = self._columns(columns)
         self.schema(columns)
-        opened = [(file, self._opened(file, chosen)) for file in self._files(partitions)]
-        groups: list[_RowGroup] = []
-        # In one order for every process: older versions before those of Current.
-        for partition in sorted(partitions, reverse=True):
-            own = [(file, one) for file, one in opened if file.partition == str(partition)]
-            groups += self._groups(partition, own)
+        groups = [
+            _RowGroup(file, group, deleted)
+            for _, file, deleted in self._opened_files(chosen, partitions)
+            for group in file.groups
+        ]
         needed = (group for group in groups if group.may_hold(ranges))
         stop = current_stop()
         try:
@@ -165,15 +165,42 @@ class CommittedRows:
         except (OSError, pa.ArrowException) as error:
             raise NotReadHereError from error
 
-    def _groups(
-        self, partition: Partition, files: Sequence[tuple[LiveFile, TableFile]]
-    ) -> Iterator[_RowGroup]:
-        try:
-            gone = self._table.deleted_positions(partition, [file for file, _ in files])
-        except (OSError, OperationError) as error:
-            raise NotReadHereError from error
-        for (_, opened), deleted in zip(files, gone, strict=True):
-            yield from (_RowGroup(opened, group, deleted) for group in opened.groups)
+    def in_files(
+        self, schema: pa.Schema, more: Collection[str], partition: Partition
+    ) -> FileRows | None:
+        """The rows of a partition where DuckDB reads them itself as it is told; else None.
+
+        `more` are columns that are read beside those of `schema`.
+        """
+        columns = self._columns({*schema.names, *more})
+        if any(duckdb_type(column["type"]) is None for column in columns):
+            return None
+        if any(arrow_type(self._table.columns[one.name]["type"]) != one.type for one in schema):
+            return None
+        files = self._opened_files(columns, {partition})
+        deleted = {local_path(file.path): gone for file, _, gone in files}
+        names = [opened.footer.schema.names for _, opened, _ in files]
+        if not deleted or not all(map(may_be_read, deleted, names)):
+            return None
+        return FileRows(schema, columns, deleted)
+
+    def _opened_files(
+        self, columns: Sequence[Mapping[str, Any]], partitions: Collection[Partition]
+    ) -> list[tuple[LiveFile, TableFile, pa.Array]]:
+        """The files of some partitions with the places of their deleted rows.
+
+        In one order for every process: older versions before those of Current.
+        """
+        opened = [(file, self._opened(file, columns)) for file in self._files(partitions)]
+        found = []
+        for partition in sorted(partitions, reverse=True):
+            own = [(file, one) for file, one in opened if file.partition == str(partition)]
+            try:
+                gone = self._table.deleted_positions(partition, [file for file, _ in own])
+            except (OSError, OperationError) as error:
+                raise NotReadHereError from error
+            found += [(file, one, places) for (file, one), places in zip(own, gone, strict=True)]
+        return found
 
     def _opened(self, file: LiveFile, columns: Sequence[Mapping[str, Any]]) -> TableFile:
         local = LocalFiles()

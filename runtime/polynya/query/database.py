@@ -1,14 +1,15 @@
-"""A DuckDB database in memory that reaches nothing outside itself.
+"""A DuckDB database in memory that reaches nothing outside itself but the files that it is told.
 
-It gets rows as Arrow and gives answers as Arrow. It reads and writes no file, loads no extension
-and sees no environment variable. It never runs a user's text, only SQL that this package makes.
+It gets rows as Arrow, or as names of data files, and gives answers as Arrow. It reaches no other
+file, loads no extension and sees no environment variable. It never runs a user's text, only SQL
+that this package makes.
 """
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from threading import Lock
@@ -17,9 +18,10 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from polynya.query.file_rows import FileRows
 from polynya.query.statement_stop import current_stop
 from polynya.query.translate import NotEmbeddedError
-from polynya.query.values import quoted
+from polynya.query.values import quoted, text_literal
 
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "allow_community_extensions": "false",
@@ -28,7 +30,8 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     # These make `n > 4` of `n + 1 > 5` and `sum(n) + count(n)` of `sum(n + 1)`: an overflow that
     # must be an error would pass.
     "disabled_optimizers": "expression_rewriter,statistics_propagation,sum_rewriter",
-    "enable_external_access": "false",
+    # The tables change: what was read of their files is not worth its memory.
+    "enable_external_file_cache": "false",
     "memory_limit": "2GB",
     "python_enable_replacements": "false",
     "temp_directory": "",
@@ -40,35 +43,46 @@ _BATCH_ROWS: Final = 100_000
 _STREAMED_ROWS: Final = 128 * 1024
 
 
-#: Empty databases for the next users: to make one takes longer than to fold a few changes. By
-#: process, since a fork has none of their threads.
-_idle: defaultdict[int, list[duckdb.DuckDBPyConnection]] = defaultdict(list)
+#: Empty databases for the next users, by the files that they reach: to make one takes longer than
+#: to fold a few changes. By process, since a fork has none of their threads.
+_idle: defaultdict[tuple[int, frozenset[str]], list[duckdb.DuckDBPyConnection]] = defaultdict(list)
 #: More than one thread at a time seldom needs a database.
 _MOST_IDLE: Final = 2
 
 
 class EmbeddedDatabase:
-    """A database in memory; `close` ends it. All raise NotEmbeddedError for what DuckDB refuses."""
+    """A database in memory; `close` ends it. All raise NotEmbeddedError for what DuckDB refuses.
 
-    def __init__(self) -> None:
+    `files` are paths of those that it may read.
+    """
+
+    def __init__(self, files: Collection[str] = ()) -> None:
+        self._views: set[str] = set()
         self._loaded: set[str] = set()
         self._streams: list[_Stream] = []
+        self._place = (os.getpid(), frozenset(files))
         try:
-            self._connection = _idle[os.getpid()].pop()
+            self._connection = _idle[self._place].pop()
         except IndexError:
             self._connection = duckdb.connect(":memory:", config=_SETTINGS)
+            if files:
+                self._run(f"SET allowed_paths = [{', '.join(map(text_literal, files))}]")
+            self._run("SET enable_external_access = false")
             self._run("SET TimeZone = 'UTC'")
             self._run("SET lock_configuration = true")
 
     def close(self) -> None:
         """Forget everything."""
-        idle = _idle[os.getpid()]
         for stream in self._streams:
             stream.close()
+        if self._place[1]:
+            _end_others(self._place)
+        idle = _idle[self._place]
         try:
-            for table in self._loaded:
-                self._connection.execute(f"DROP VIEW IF EXISTS {table}")
-                self._connection.unregister(f"{table}_rows")
+            for view in self._views:
+                self._connection.execute(f"DROP VIEW IF EXISTS {view}")
+            for relation in self._loaded:
+                self._connection.unregister(relation)
         except duckdb.Error:
             # Nothing is known about a database that cannot be emptied.
             self._connection.close()
@@ -81,24 +95,34 @@ class EmbeddedDatabase:
     def load(self, table: str, rows: pa.Table) -> None:
         """Make a relation of rows, in place of the former one. `table` is a plain name of ours."""
         # Not copied: that takes longer than most queries of the rows.
-        self._show(table, rows.schema, rows)
+        self._register(f"{table}_rows", rows)
+        self._show(table, rows.schema, f"{table}_rows")
 
     def stream(self, table: str, rows: pa.RecordBatchReader) -> None:
         """The same of rows that one query reads once, in batches, as it needs them."""
         stream = _Stream(rows)
         self._streams.append(stream)
         # As a bare stream: of a reader DuckDB would make a scan of Arrow with its own threads.
-        self._show(table, rows.schema, stream.exported())
+        self._register(f"{table}_rows", stream.exported())
+        self._show(table, rows.schema, f"{table}_rows")
 
-    def _show(self, table: str, schema: pa.Schema, rows: object) -> None:
-        # Through an expression, because Arrow would apply filters of plain columns, with its own
-        # rules for NaN.
-        shown = (f"CASE WHEN true THEN {quoted(n)} END AS {quoted(n)}" for n in schema.names)
-        view = f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT {', '.join(shown)} FROM {table}_rows"
-        self._loaded.add(table)
+    def read(self, table: str, rows: FileRows) -> None:
+        """The same of rows of files, which must be among those that it may read."""
+        for relation, loaded in rows.loaded(table).items():
+            self._register(relation, loaded)
+        self._show(table, rows.schema, f"({rows.sql(table)})")
+
+    def _register(self, relation: str, rows: object) -> None:
+        self._loaded.add(relation)
         with self._running():
-            self._connection.register(f"{table}_rows", rows)
-            self._connection.execute(view)
+            self._connection.register(relation, rows)
+
+    def _show(self, table: str, schema: pa.Schema, source: str) -> None:
+        # Through an expression: Arrow would apply filters of plain columns with its own rules for
+        # NaN, and DuckDB 1.4.4 skips files without statistics for IS NULL.
+        shown = (f"CASE WHEN true THEN {quoted(n)} END AS {quoted(n)}" for n in schema.names)
+        self._views.add(table)
+        self._run(f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT {', '.join(shown)} FROM {source}")
 
     def has_rows(self, sql: str) -> bool:
         """Whether a query has any row."""
@@ -148,6 +172,13 @@ class EmbeddedDatabase:
     def _run(self, sql: str) -> None:
         with self._running():
             self._connection.execute(sql)
+
+
+def _end_others(place: tuple[int, frozenset[str]]) -> None:
+    """End idle databases for other files: a table gets new ones with each commit."""
+    for other in [one for one in list(_idle) if one[1] and one != place]:
+        for connection in _idle.pop(other, []):
+            connection.close()
 
 
 class _Stream:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 from sqlglot import exp
@@ -20,6 +20,7 @@ from polynya.formats.values.arrow_types import arrow_type
 from polynya.model.types import DataType
 from polynya.query.committed_rows import RowLimits, within_memory
 from polynya.query.database import EmbeddedDatabase
+from polynya.query.file_rows import FileRows
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
 from polynya.query.values import Relation, RelationColumn, distinct_names, quoted
@@ -54,6 +55,15 @@ class EmbeddedView(Protocol):
         ...
 
 
+@runtime_checkable
+class FileView(Protocol):
+    """A view whose rows the database may read of files itself."""
+
+    def in_files(self, columns: Sequence[str], limits: RowLimits) -> FileRows | None:
+        """Some columns of all rows; None where `EmbeddedView.rows` gives them. Raises as that."""
+        ...
+
+
 @dataclass(slots=True)
 class _RequestedView:
     """A view that a statement names, and what it asks of it."""
@@ -79,8 +89,7 @@ def answer_here(
         NotEmbeddedError: Spark has to answer it. `find` may raise it too.
     """
     query, asked = _parsed(statement, find, has_cases=has_cases)
-    with closing(EmbeddedDatabase()) as database:
-        _load(database, query, asked, limits)
+    with closing(_loaded(query, asked, limits)) as database:
         schema = _schema(query)
         return schema, database.answer(query.sql, schema, limit)
 
@@ -99,8 +108,7 @@ def stream_here(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a statement as they come, however many they are; see `answer_here`."""
     query, asked = _parsed(statement, find)
-    with closing(EmbeddedDatabase()) as database:
-        _load(database, query, asked, limits)
+    with closing(_loaded(query, asked, limits)) as database:
         yield from database.batches(query.sql, _schema(query))
 
 
@@ -148,10 +156,29 @@ def _relation(asked: _RequestedView) -> Relation:
     )
 
 
+def _loaded(query: Query, views: Sequence[_RequestedView], limits: RowLimits) -> EmbeddedDatabase:
+    """A database with what the statement reads of each view."""
+    found = {view.place: _in_files(view, limits) for view in views}
+    in_files = {place: rows for place, rows in found.items() if rows is not None}
+    database = EmbeddedDatabase({path for rows in in_files.values() for path in rows.paths})
+    try:
+        for place, rows in in_files.items():
+            database.read(place, rows)
+        _load(database, query, [view for view in views if view.place not in in_files], limits)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _in_files(view: _RequestedView, limits: RowLimits) -> FileRows | None:
+    return view.live.in_files(_used(view), limits) if isinstance(view.live, FileView) else None
+
+
 def _load(
-    database: EmbeddedDatabase, query: Query, views: list[_RequestedView], limits: RowLimits
+    database: EmbeddedDatabase, query: Query, views: Sequence[_RequestedView], limits: RowLimits
 ) -> None:
-    """Give the database what the statement reads of each view: in memory what is read twice."""
+    """Give the database the rows of views: in memory those that the statement reads twice."""
     left = limits
     for view in views:
         rows = view.live.rows(_used(view), left)

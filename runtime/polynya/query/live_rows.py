@@ -42,6 +42,7 @@ from polynya.query.committed_rows import (
     within_memory,
 )
 from polynya.query.database import EmbeddedDatabase, cast_to
+from polynya.query.file_rows import FileRows
 from polynya.query.translate import NotEmbeddedError
 from polynya.query.values import distinct_names, is_key, quoted
 from polynya.query.views import duckdb_sql, has_same_text, trino_sql
@@ -61,6 +62,8 @@ _VERSIONS: Final = frozenset({Partition.CURRENT, Partition.PRIOR, Partition.CHAN
 _TIMES: Final = (TIMESTAMP, TIMESTAMP_NTZ, DATE)
 #: Stored rows to which the text of a view is applied at once: planning it takes some 30 ms.
 _CHUNK_ROWS: Final = 1_000_000
+#: Below this many stored rows it takes longer to make a database that may read their files.
+_LEAST_FILE_ROWS: Final = 100_000
 
 
 #: What reads the table: PyIceberg unless a caller says otherwise.
@@ -103,6 +106,13 @@ class Live(Generic[_Reader_co]):
                 self.view, self.dataset, self.shape, table_at(self.table.metadata_location)
             )
             return LiveRows(whole, columns, limits=limits).reader()
+
+    def in_files(self, columns: Sequence[str], limits: RowLimits) -> FileRows | None:
+        """The same where DuckDB reads them faster itself; else None. Raises as `rows`."""
+        try:
+            return LiveRows(self, columns, limits=limits).in_files()
+        except NotReadHereError:
+            return None
 
 
 class LiveRows:
@@ -189,6 +199,25 @@ class LiveRows:
                 yield first
                 yield from quiet
         yield from folded
+
+    def in_files(self) -> FileRows | None:
+        """All rows where DuckDB reads them faster itself; else None."""
+        stored, current = self._stored, Partition.CURRENT
+        if not isinstance(stored, CommittedRows) or not self._is_stored_as_shown:
+            return None
+        stored.plan({*self._shown_partitions, Partition.CHANGES})
+        if stored.count({current}) < _LEAST_FILE_ROWS:
+            return None
+        if not self._pending_rows:
+            return stored.in_files(self.schema, (), current)
+        found = stored.in_files(self.schema, self._live.shape.keys, current)
+        if found is None:
+            return None
+        changes = self._changes()
+        check_fold(self._live.dataset, self._live.shape, self._live.view)
+        touched = _distinct(changes, self._live.shape.keys)
+        beside = pa.Table.from_batches(self._folded(changes), self.schema)
+        return replace(found, touched=touched, beside=beside)
 
     def table(self) -> pa.Table:
         """All rows, in any order."""

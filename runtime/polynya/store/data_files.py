@@ -103,7 +103,7 @@ class LocalFiles(DataFiles):
     @override
     @contextmanager
     def open(self, location: str) -> Iterator[Any]:
-        with pa.OSFile(_text_of(location)) as file:
+        with pa.OSFile(local_path(location)) as file:
             yield file
 
     @override
@@ -135,9 +135,10 @@ class LocalFiles(DataFiles):
 
 
 def _path(location: str) -> Path:
-    return Path(_text_of(location))
+    return Path(local_path(location))
 
 
-def _text_of(location: str) -> str:
+def local_path(location: str) -> str:
+    """The path of a location that `LocalFiles` holds."""
     # Hadoop takes what follows `file:` literally: `%20` in it is not a blank.
     return f"/{location.removeprefix('file:').lstrip('/')}"

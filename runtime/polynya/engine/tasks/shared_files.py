@@ -128,21 +128,22 @@ class SharedFilesTask:
 
     def _copy_next(self, ledger: WorkingDataset, time_slice: TimeSlice) -> StepResult:
         """Copy the next batch of the shared files, unless it should wait for more."""
-        landing, clock = self._landing, self._context.clock
+        landing = self._landing
         discovery = discovered(
             self._listed, time_slice, lambda files: landing.unread(ledger, files)
         )
         ledger.report_discovery(discovery)
         if not discovery.files:
             return IDLE
-        decision = landing.pace.decide(discovery, time_slice, clock.monotonic())
+        began = self._context.clock.monotonic()
+        decision = landing.pace.decide(discovery, time_slice, began)
         if not decision.copy:
             return StepResult(wait_seconds=decision.wait)
         if time_slice.must_wait_for(discovery.size_bytes):
             return TOO_LONG
         with ledger.copying(discovery):
             files = self._copy(discovery)
-        landing.pace.copied(discovery, files, clock.monotonic())
+        landing.pace.copied(discovery, files, began)
         return time_slice.more
 
     def _settle(self) -> None:
