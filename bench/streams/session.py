@@ -14,7 +14,7 @@ from bench.streams.ours import landing
 from examples.servers.kafka import Broker, kafka_broker
 from polynya.engine.session import start_spark
 from polynya.lake.spark.api import SparkSession
-from polynya.model.loader import load_project
+from polynya.model.loader import LoadedProject, load_project
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Place:
     spark: SparkSession
     broker: Broker
     folder: Path
+    project: LoadedProject
 
     def processor_seconds(self) -> float:
         """Processor time so far of Python, the JVM and its workers, without the broker."""
@@ -40,4 +41,4 @@ def place_in(folder: Path) -> Iterator[Place]:
     spark = start_spark(project, long_lived=True)
     (folder / "kafka").mkdir()
     with kafka_broker(folder / "kafka", spark) as broker:
-        yield Place(spark, broker, folder)
+        yield Place(spark, broker, folder, project)

@@ -11,7 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from bench.peers.tree import resident
@@ -21,13 +22,14 @@ from bench.streams.ours import Seen
 from bench.streams.producing import steady
 from bench.streams.records import PARTITIONS, message, mixed
 from bench.streams.session import Place
+from polynya.engine.answers import answer_embedded
 from polynya.engine.runner import run_until_stopped, units
+from polynya.model.config.task import StorageTask
 from polynya.model.config.task_kinds import Task
+from polynya.model.loader import LoadedProject
 from polynya.observe.engine import BatchCopied, UnitFailed
 from polynya.observe.events import Event
 
-#: What is to be reached: the age in seconds of 95 of 100 messages.
-MOST_SECONDS: Final = 5.0
 #: Messages of the first seconds do not count: the JVM has to learn its work...
 WARM_UP: Final = 30.0
 #: ...nor do those that came before the view had caught up once, to within this many seconds.
@@ -44,17 +46,21 @@ _MEBIBYTE: Final = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The topics of a run, each of which becomes a table, and their messages by number."""
+    """The topics of a run, each of which becomes a table, and their messages by number.
+
+    `most_seconds` is to be reached: the age of 95 of 100 messages.
+    """
 
     topics: tuple[str, ...]
     message: Callable[[int], str]
     partitions: int
+    most_seconds: float
 
 
 #: Messages of one kind in one topic.
-PLAIN: Final = Workload(("clicks",), message, PARTITIONS)
+PLAIN: Final = Workload(("clicks",), message, PARTITIONS, 2.5)
 #: Four topics, some of whose messages are large or broken.
-MIXED: Final = Workload(tuple(f"clicks_{number}" for number in range(4)), mixed, 1)
+MIXED: Final = Workload(tuple(f"clicks_{number}" for number in range(4)), mixed, 1, 8.0)
 
 
 @dataclass
@@ -75,10 +81,14 @@ class Watching(Seen):
 
 
 class View:
-    """Asks the live view which messages it shows, and how old they are when it does."""
+    """Asks a live view which messages it shows, and how old they are when it does.
 
-    def __init__(self, place: Place, table: str) -> None:
-        self._spark, self._table = place.spark, table
+    It asks the embedded engine, as `polynya query` does: a reader on Spark takes what the run needs
+    of two cores.
+    """
+
+    def __init__(self, project: LoadedProject, table: str) -> None:
+        self._project, self._table = project, table
         self._shown: Counter[int] = Counter()
         self.ages: Counter[int] = Counter()
 
@@ -89,17 +99,23 @@ class View:
 
     def look(self) -> None:
         """Take note of messages that it did not show before."""
-        since = max(self._shown, default=_LATE_MS) - _LATE_MS
-        rows = self._spark.sql(
-            "SELECT unix_millis(hdr__from_timestamp) AS at, count(*) AS messages "
+        since = max(max(self._shown, default=0) - _LATE_MS, 0)
+        begin = datetime.fromtimestamp(since / 1000, UTC).replace(tzinfo=None)
+        _, batches = answer_embedded(
+            self._project,
+            "SELECT hdr__from_timestamp AS at, count(*) AS messages "
             f"FROM {_SCHEMA}.{self._table}__whdr "
-            f"WHERE hdr__from_timestamp >= timestamp_millis({since}) GROUP BY 1"
-        ).collect()
+            f"WHERE hdr__from_timestamp >= TIMESTAMP '{begin}Z' GROUP BY hdr__from_timestamp",
+        )
         now = time.time_ns() // 1_000_000
-        for row in rows:
-            new = row["messages"] - self._shown[row["at"]]
-            self.ages[now - row["at"]] += new
-        self._shown = Counter({row["at"]: row["messages"] for row in rows})
+        found = {
+            round(row["at"].timestamp() * 1000): row["messages"]
+            for batch in batches
+            for row in batch.to_pylist()
+        }
+        for at, messages in found.items():
+            self.ages[now - at] += messages - self._shown[at]
+        self._shown = Counter(found)
 
 
 def quantile(ages: Counter[int], part: float) -> float:
@@ -116,6 +132,7 @@ def quantile(ages: Counter[int], part: float) -> float:
 class Measured:
     """Ages in seconds, messages that were shown, and memory in MiB over seconds."""
 
+    workload: Workload
     rate: int
     seconds: float
     messages: int
@@ -125,11 +142,12 @@ class Measured:
 
     def result(self, *, memory: bool) -> str:
         """The lines of the table; `memory`: with that of the processes."""
-        reached = "reached" if self.p95 <= MOST_SECONDS else "**not reached**"
+        most = self.workload.most_seconds
+        reached = "reached" if self.p95 <= most else "**not reached**"
         head = "| messages/s | seconds | messages | p50 | p95 | floor |  |"
         cells = (
             f"| {self.rate:,} | {self.seconds:.0f} | {self.messages:,} | {self.p50:.2f} s "
-            f"| {self.p95:.2f} s | p95 ≤ {MOST_SECONDS:g} s | {reached} |"
+            f"| {self.p95:.2f} s | p95 ≤ {most:g} s | {reached} |"
         )
         lines = [head, "|---" * 7 + "|", cells]
         if memory:
@@ -149,13 +167,15 @@ def measure(place: Place, workload: Workload, rate: int, seconds: float, mode: s
         # The view is there from the first copy on.
         place.broker.send(topic, [message(-1).encode()])
     watching = Watching()
-    views = {topic: View(place, topic) for topic in workload.topics}
+    storage = _storage(workload, mode)
+    project = replace(place.project, tasks=(storage,))
+    views = {topic: View(project, topic) for topic in workload.topics}
     memory: list[Point] = []
     with ExitStack() as running:
         producers = [
             running.enter_context(_sent(place, workload, topic, rate)) for topic in workload.topics
         ]
-        running.enter_context(_going_on(place, watching, workload, mode))
+        running.enter_context(_going_on(place, watching, workload, storage))
         _warm_up(watching, views)
         for view in views.values():
             view.ages.clear()
@@ -174,7 +194,7 @@ def measure(place: Place, workload: Workload, rate: int, seconds: float, mode: s
         raise SystemExit(f"failed: {watching.failures[:3]}")
     ages = sum((view.ages for view in views.values()), Counter[int]())
     return Measured(
-        rate, took, ages.total(), quantile(ages, 0.5), quantile(ages, 0.95), tuple(memory)
+        workload, rate, took, ages.total(), quantile(ages, 0.5), quantile(ages, 0.95), tuple(memory)
     )
 
 
@@ -183,20 +203,24 @@ def _sent(place: Place, workload: Workload, topic: str, rate: int) -> AbstractCo
     return steady(place.broker, topic, share, workload.message, place.folder / f"{topic}.log")
 
 
-@contextmanager
-def _going_on(place: Place, watching: Watching, workload: Workload, mode: str) -> Iterator[None]:
-    engine = ours.context(place.spark, place.folder / "landing", watching)
+def _storage(workload: Workload, mode: str) -> StorageTask:
     keys = {"keys": ["id"]} if mode == "merge" else {}
     datasets = [{"name": topic, "mode": mode, **keys} for topic in workload.topics]
-    tasks: list[Task] = [
-        ours.landing(
-            "in", place.broker.address, *workload.topics, into={"each": "topic"}, interval="1s"
-        ),
-        ours.storage(
-            "facts", _SCHEMA, "in",
-            datasets=datasets, batch={"freshness": "1s"}, views={"headers": True},
-        ),
-    ]  # fmt: skip
+    return ours.storage(
+        "facts", _SCHEMA, "in",
+        datasets=datasets, batch={"freshness": "1s"}, views={"headers": True},
+    )  # fmt: skip
+
+
+@contextmanager
+def _going_on(
+    place: Place, watching: Watching, workload: Workload, storage: StorageTask
+) -> Iterator[None]:
+    engine = ours.context(place.spark, place.folder / "landing", watching)
+    landing = ours.landing(
+        "in", place.broker.address, *workload.topics, into={"each": "topic"}, interval="1s"
+    )
+    tasks: list[Task] = [landing, storage]
     work = threading.Thread(target=run_until_stopped, args=(engine, units(engine, tasks)))
     work.start()
     try:
