@@ -57,6 +57,15 @@ def test_records_that_trickle_share_commits_and_one_after_a_pause_does_not_wait(
     assert copies == [0, 5, 60]
 
 
+def test_the_time_that_a_copy_takes_counts() -> None:
+    pace = CopyPace(BATCH)
+    pace.copied(found("a"), {"a": FileProgress(10, 1, complete=True)}, began=10.0)
+
+    # It ended at 13.
+    assert pace.decide(found("b"), GOES_ON, 13.0).wait == 2.0
+    assert pace.decide(found("b"), GOES_ON, 15.0).copy
+
+
 def test_rest_left_by_a_limit_is_copied_immediately() -> None:
     pace = CopyPace(BATCH)
     pace.copied(found("a", "b"), {"a": FileProgress(10, 5, complete=False)}, 0.0)

@@ -40,6 +40,15 @@ def test_unit_runs_again_after_the_seconds_that_it_returned() -> None:
     assert [round(at, 1) for at in machine.steps_of("users")] == [0.0, 0.6]
 
 
+def test_unit_whose_step_took_longer_than_its_interval_runs_again_at_once() -> None:
+    machine = Machine()
+    machine.add(machine.unit("users", lambda _time_slice: StepResult(wait_seconds=0.0)))
+
+    machine.run(until=0.35)
+
+    assert [round(at, 1) for at in machine.steps_of("users")] == [0.0, 0.1, 0.2, 0.3]
+
+
 def test_each_unit_gets_time_slices_when_there_is_more_work_than_threads() -> None:
     machine = Machine()
     busy = [

@@ -208,9 +208,7 @@ class CopyPace:
         facts = WaitingFacts(discovery.size_bytes, self._left_over, since)
         return decide_copy(facts, self._batch)
 
-    def copied(
-        self, discovery: Discovery, files: Mapping[str, FileProgress], began: float
-    ) -> None:
+    def copied(self, discovery: Discovery, files: Mapping[str, FileProgress], began: float) -> None:
         """Record a copy of what was found; `files` is how far each file was read."""
         self._began = began
         self._left_over = not read_whole(discovery, files)

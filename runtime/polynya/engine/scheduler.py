@@ -343,8 +343,8 @@ class UnitQueue:
         if isinstance(result.failure, TaskStoppedError) and entry.group.goes_on:
             entry.group.is_stopped = True
         if entry.group.goes_on and not result.over:
-            wait = entry.pause or min(self._poll, result.wait_seconds or self._poll)
-            self._move(entry, now + wait)
+            wanted = self._poll if result.wait_seconds is None else result.wait_seconds
+            self._move(entry, now + (entry.pause or min(self._poll, wanted)))
             return
         if entry.more_comes and result.failure is None and not result.over:
             # Other units may have landed something, and ended, after this one looked.
