@@ -168,3 +168,17 @@ def test_a_view_of_many_rows_is_read_by_duckdb(lab: Lab, monkeypatch: pytest.Mon
 
     rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
     assert sorted(rows) == [(2, "user 2"), (13, "user 13"), (22, "new"), (31, "more")]
+
+
+def test_a_table_that_is_appended_to_is_read_by_duckdb_without_its_deletes(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = lab.feed("log", mode="append_only", history=False, keys=None, sequence_by=None)
+    log.copy(put(1, 1, name="first"), put(1, 2, name="second"), drop(1, 3), put(2, 4, name=None))
+    monkeypatch.setattr(live_rows, "_LEAST_FILE_ROWS", 1)
+    monkeypatch.delattr(live_rows.LiveRows, "reader")
+
+    _, batches = answer_embedded(project_of(log), f"SELECT id, name FROM {lab.schema}.log")
+
+    rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert sorted(rows, key=repr) == [(1, "first"), (1, "second"), (2, None)]

@@ -43,12 +43,14 @@ class FileRows:
 
     `columns` are those that are read, as Iceberg's specification writes them in JSON: the shown
     ones, and those of `touched`. `deleted` are the places of the deleted rows of each file, by its
-    path. `touched` are keys of records whose rows are not shown; `beside` are rows that are.
+    path, and `where` holds for the others. `touched` are keys of records whose rows are not shown;
+    `beside` are rows that are.
     """
 
     schema: pa.Schema
     columns: Sequence[Mapping[str, Any]]
     deleted: Mapping[str, pa.Array]
+    where: str = "true"
     touched: pa.Table | None = None
     beside: pa.Table | None = None
 
@@ -82,10 +84,12 @@ class FileRows:
         shown = ", ".join(map(quoted, self.schema.names))
         touched = "" if self.touched is None else f" ANTI JOIN {name}_touched t ON {self._same()}"
         if whole:
-            yield f"SELECT {shown} FROM ({self._read(whole, places=False)}) r{touched}"
+            rows = self._read(whole, places=False)
+            yield f"SELECT {shown} FROM ({rows}) r{touched} WHERE {self.where}"
         if others:
+            rows = self._read(others, places=True)
             deleted = f" ANTI JOIN {name}_deleted d ON r.{_FILE} = d.file AND r.{_PLACE} = d.place"
-            yield f"SELECT {shown} FROM ({self._read(others, places=True)}) r{deleted}{touched}"
+            yield f"SELECT {shown} FROM ({rows}) r{deleted}{touched} WHERE {self.where}"
         if self.beside is not None:
             yield f"SELECT {shown} FROM {name}_beside"
 

@@ -64,6 +64,8 @@ _TIMES: Final = (TIMESTAMP, TIMESTAMP_NTZ, DATE)
 _CHUNK_ROWS: Final = 1_000_000
 #: Below this many stored rows it takes longer to make a database that may read their files.
 _LEAST_FILE_ROWS: Final = 100_000
+#: What `current_view` shows of a table that is appended to.
+_IS_SHOWN: Final = f"coalesce({h.OPERATION} NOT IN ('D', 'T'), true)"
 
 
 #: What reads the table: PyIceberg unless a caller says otherwise.
@@ -203,11 +205,15 @@ class LiveRows:
     def in_files(self) -> FileRows | None:
         """All rows where DuckDB reads them faster itself; else None."""
         stored, current = self._stored, Partition.CURRENT
-        if not isinstance(stored, CommittedRows) or not self._is_stored_as_shown:
+        if not isinstance(stored, CommittedRows) or not self._shows_current:
             return None
         stored.plan({*self._shown_partitions, Partition.CHANGES})
         if stored.count({current}) < _LEAST_FILE_ROWS:
             return None
+        if self._live.shape.append_only:
+            _check_plain(self._live.shape)
+            found = stored.in_files(self.schema, (h.OPERATION,), current)
+            return None if found is None else replace(found, where=_IS_SHOWN)
         if not self._pending_rows:
             return stored.in_files(self.schema, (), current)
         found = stored.in_files(self.schema, self._live.shape.keys, current)
@@ -263,11 +269,15 @@ class LiveRows:
     @cached_property
     def _is_stored_as_shown(self) -> bool:
         """Whether the view shows all rows of Current, and these columns as they are stored."""
+        return self._shows_current and not self._live.shape.append_only
+
+    @property
+    def _shows_current(self) -> bool:
+        """Whether it shows the rows of Current; of a table that is appended to, but for deletes."""
         shape, relations = self._live.shape, self._live.dataset.relations
         return (
             self._live.view
             in {relations.view, relations.headers_view, relations.current_stored_view}
-            and not shape.append_only
             and not (shape.holds_deletes or shape.soft_delete)
             and shape.expired is None
         )
