@@ -27,6 +27,7 @@ from polynya.lake.spark import api
 from polynya.model.error_catalogue.lake import COMMIT_FAILED, SNAPSHOT_EXPIRED, TABLE_DROPPED
 from polynya.model.headers import Partition
 from polynya.observe.trace import count, is_on, span
+from polynya.store.data_files import LocalFiles
 
 if TYPE_CHECKING:
     from polynya.lake.spark.api import Py4JJavaError
@@ -87,6 +88,10 @@ def commit_row_delta(table: IcebergTable, step: CommitStep) -> Committed:
     OperationError when the table was dropped.
     """
     delta, java_files = (step.within or table.java).newRowDelta(), table.java_files()
+    if isinstance(table.reach().writes, LocalFiles):
+        # Iceberg looks every 10 ms whether its threads have written a manifest: five times in a
+        # commit, although a local one takes one or two.
+        delta.scanManifestsWith(table.calling_thread)
     for file in step.add:
         delta.addRows(java_files.of(file))
     for file in step.remove:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -112,6 +113,12 @@ class IcebergTable:
         tried = self._tried(self._reach)
         self._is_reached = tried is self._reach
         return tried
+
+    @cached_property
+    def calling_thread(self) -> Any:
+        """A Java executor that does its work at once, in the thread that asks it to."""
+        concurrent = self.iceberg.relocated.com.google.common.util.concurrent
+        return concurrent.MoreExecutors.newDirectExecutorService()
 
     def format_version(self) -> int:
         """Version of Iceberg's format that the table had when it was opened, or was given here."""
