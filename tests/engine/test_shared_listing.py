@@ -387,7 +387,7 @@ def test_hint_reaches_the_folders_that_may_have_what_landed(
 
 def test_old_list_is_renewed_before_anything_is_copied_from_it() -> None:
     idle = OnS3("a/1", "a/2")
-    reader = ListingReader(idle.look, idle.clock, 0.0)
+    reader = ListingReader(idle.look, idle.clock, shares_work=True)
     old = reader.files(GOES_ON)
     idle.clock.advance(timedelta(seconds=20))
     del idle.zone.sizes["a/1"]

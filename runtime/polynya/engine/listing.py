@@ -29,6 +29,9 @@ from polynya.store.object_store import ObjectInfo, ObjectStore
 
 #: A list that is younger, in seconds, is taken by the next dataset too...
 REUSED_SECONDS: Final = 1.0
+#: ...and so is one that is younger than this many times what it took: looks at a large folder may
+#: not take more than a fifth of the time...
+_TIMES_A_LOOK: Final = 5.0
 #: ...or this young, by one for which something has landed.
 _REUSED_SECONDS_AFTER_LANDING: Final = 0.1
 #: Longest time between two whole listings, in seconds. They find a file whose name is not at the
@@ -132,7 +135,8 @@ class _ListingState:
     """The newest list, when all was listed last, and what that showed of the names.
 
     `judged_at` is when the time of the ends was forgotten, so that they get another chance;
-    `whole_seconds` is what the last whole list took, `ends_seconds` what those of ends took since.
+    `seconds` is what the last look took, `whole_seconds` the last whole list, and `ends_seconds`
+    those of ends since.
     `idle_looks` counts the looks in a row that found nothing.
     """
 
@@ -141,6 +145,7 @@ class _ListingState:
     whole_at: float | None = None
     doubted_at: float | None = None
     judged_at: float | None = None
+    seconds: float = 0.0
     whole_seconds: float = 0.0
     ends_seconds: list[float] = field(default_factory=list)
     idle_looks: int = 0
@@ -218,6 +223,11 @@ class SharedListing:
             known.idle_looks = 0
             return known.files
 
+    @property
+    def reused_seconds(self) -> float:
+        """How long a whole list is good for a unit that begins."""
+        return max(self._reused, _TIMES_A_LOOK * self._known.whole_seconds)
+
     def paths(self) -> frozenset[str]:
         """Every file of the newest list."""
         with self._lock:
@@ -243,7 +253,7 @@ class SharedListing:
         wait = 0.0
         if self._idle is not None and not self._hinted:
             wait = idle_wait(known.idle_looks, self._idle().look)
-        return age >= max(self._reused, wait)
+        return age >= max(self._reused, wait, _TIMES_A_LOOK * known.seconds)
 
     def _is_whole_due(self, now: float) -> bool:
         known, every = self._known, WHOLE_LISTING_SECONDS
@@ -276,7 +286,7 @@ class SharedListing:
             self._list_whole(now)
         else:
             self._list_ends(now)
-        known.at = now
+        known.at, known.seconds = now, self._clock.monotonic() - now
         if self._idle is not None:
             known.idle_looks = 0 if _has_news(before, known.files) else known.idle_looks + 1
 
@@ -303,19 +313,20 @@ class SharedListing:
 class ListingReader:
     """A shared listing, as one unit reads it.
 
-    The first list that a unit gets is at most `grace_seconds` older than its first step, for which
-    it has opened its table. An older list may lack files that another process has read since: the
-    position would forget them, and they would be read twice.
+    A unit opens its table for its first step. An older list may lack files that another process has
+    read since: the position would forget them, and they would be read twice. So where nodes share
+    work, the first list that a unit gets is newer than its first step.
     """
 
-    def __init__(self, listing: SharedListing, clock: Clock, grace_seconds: float) -> None:
-        self._listing, self._clock, self._grace = listing, clock, grace_seconds
+    def __init__(self, listing: SharedListing, clock: Clock, *, shares_work: bool) -> None:
+        self._listing, self._clock, self._shares_work = listing, clock, shares_work
         self._since: float | None = None
 
     def files(self, time_slice: TimeSlice) -> LandedFiles:
         """All landed files; on S3 the list may be old while nothing lands."""
         if self._since is None:
-            self._since = self._clock.monotonic() - self._grace
+            grace = 0.0 if self._shares_work else self._listing.reused_seconds
+            self._since = self._clock.monotonic() - grace
         return self._listing.files(time_slice, whole_since=self._since)
 
     def expect_more(self) -> None:
@@ -327,6 +338,11 @@ class ListingReader:
     ) -> LandedFiles | None:
         """A list to copy from, when the last one is older than these seconds; else None."""
         return self._listing.refreshed(time_slice, older_than)
+
+    @property
+    def reused_seconds(self) -> float:
+        """How long a whole list is good for a unit that begins."""
+        return max(self._reused, _TIMES_A_LOOK * self._known.whole_seconds)
 
     def paths(self) -> frozenset[str]:
         """Every file of the newest list."""
