@@ -29,12 +29,11 @@ ROOM_FOR_GARBAGE = ("-Xms1200m", "-Xmn700m")
 
 #: Agents, captures and brokers in processes of their own live for half a minute: a third of their
 #: processor time was the JVM's second compiler. Each start collected garbage five times to look for
-#: classes that nobody needs. Starting `chmod` costs a third less the last way.
+#: classes that nobody needs.
 SHORT_LIVED = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-XX:MetaspaceSize=256m",
-    "-Djdk.lang.Process.launchMechanism=VFORK",
 )
 
 #: Files that share what one process makes: the library of the CDK and the templates of all stages,
@@ -247,7 +246,6 @@ def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
     from polynya.lake.spark import session
     from polynya.model.loader import load_project
     from tests.lab.commands import INTERPRETED
-    from tests.lab.permissions import without_chmod
 
     long_lived = _long_lived()
     with pytest.MonkeyPatch.context() as patch:
@@ -256,7 +254,6 @@ def spark(shared_project: Path, pytestconfig: pytest.Config) -> SparkSession:
     if not long_lived and pytestconfig.getoption("markexpr") != "slow":
         for name, value in INTERPRETED.items():
             started.conf.set(name, value)
-        without_chmod(started)
     return started
 
 

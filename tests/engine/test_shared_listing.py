@@ -148,8 +148,8 @@ def test_ends_that_were_slow_once_are_tried_again() -> None:
     looking.zone.seconds_of_ends = 0.4
     looking.after(1)
     looking.zone.seconds_of_ends = 0.001
-    for _ in range(3):
-        looking.after(1)
+    for seconds in (5, 1, 1):
+        looking.after(seconds)
 
     assert looking.zone.lists == ENDS * 4
 
@@ -157,11 +157,31 @@ def test_ends_that_were_slow_once_are_tried_again() -> None:
     looking.zone.seconds_of_ends = 0.4
     looking.zone.lists.clear()
     for _ in range(5):
-        looking.after(1)
+        looking.after(5)
     looking.after(58)
     looking.after(1)
 
     assert looking.zone.lists == [*ENDS * 3, "all", "all", "all", *ENDS]
+
+
+def test_looks_at_a_folder_that_takes_long_to_list_take_a_fifth_of_the_time() -> None:
+    clock = FakeClock()
+    zone = Zone(clock, "a", seconds=2.0)
+    look = SharedListing(zone, clock, [])
+    alone, sharing = (ListingReader(look, clock, shares_work=shares) for shares in (False, True))
+
+    def lists_after(seconds: float, reader: ListingReader) -> int:
+        clock.advance(timedelta(seconds=seconds))
+        reader.files(GOES_ON)
+        return len(zone.lists)
+
+    # The time that it took counts.
+    assert lists_after(0, alone) == 1
+    assert lists_after(7.9, alone) == 1
+    assert lists_after(0.1, alone) == 2
+    assert lists_after(1, ListingReader(look, clock, shares_work=False)) == 2
+    # Another node may have read files that this list lacks.
+    assert lists_after(1, sharing) == 3
 
 
 def test_new_file_at_the_end_causes_no_whole_listing() -> None:

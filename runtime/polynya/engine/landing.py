@@ -63,7 +63,7 @@ def listing_of(
 
 
 def reader_of(context: EngineContext, listing: SharedListing) -> ListingReader:
-    """A listing for one unit. Where nodes share work another one had the table until just now."""
+    """A listing for one unit."""
     return ListingReader(listing, context.clock, shares_work=context.epoch is not None)
 
 

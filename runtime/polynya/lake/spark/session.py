@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from polynya.lake.spark import api
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.catalog import CATALOG, stored_name
+from polynya.lake.spark.local_files import write_plain_files
 from polynya.lake.spark.standalone import on_cluster
 from polynya.lake.spark.tracing import log_statements, trace_session
 from polynya.model.config.dataset import ResolvedDataset
@@ -129,8 +130,6 @@ def asked_heap(text: str, machine_mib: int) -> int:
     return mib
 
 
-log = logging.getLogger(__name__)
-
 #: One session is started at a time.
 _starting = threading.Lock()
 #: Standard output belongs to results: what the JVM has to say goes to standard error.
@@ -225,7 +224,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     for key, value in settings.secrets.items():
         spark.conf.set(f"spark.sql.catalog.{CATALOG}.{key}", value)
     _keep_names(spark._jvm)
-    _without_checksum_files(spark)
+    write_plain_files(spark)
     trace_session(spark)
     log_statements(spark)
     # PySpark prints every failed statement to standard error, also those whose failure is an
@@ -320,58 +319,6 @@ def _keep_names(jvm: Any) -> None:
             value = getattr(place, part)
             setattr(place, part, value)
             place = value
-
-
-def _without_checksum_files(spark: SparkSession) -> None:
-    """Let Hadoop write no hidden `.crc` next to each local file: Parquet and Avro check theirs.
-
-    Iceberg writes through the same file system, for there is one in a JVM.
-    """
-    jvm: Any = spark._jvm
-    context: Any = spark.sparkContext
-    local = jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration())
-    local.setWriteChecksum(False)
-    _without_processes(jvm, local)
-
-
-#: Without its native library, which no Maven repository has, Hadoop runs `chmod` for each file and
-#: folder that it makes: 10 ms, five times in a commit of Iceberg.
-_LOCAL_FILES: Final = """
-public class PolynyaLocalFiles extends org.apache.hadoop.fs.RawLocalFileSystem {
-  @Override
-  public void setPermission(
-      org.apache.hadoop.fs.Path path, org.apache.hadoop.fs.permission.FsPermission permission)
-      throws java.io.IOException {
-    if (permission.getStickyBit()) {
-      super.setPermission(path, permission);
-      return;
-    }
-    java.nio.file.Files.setPosixFilePermissions(
-        pathToFile(path).toPath(),
-        java.nio.file.attribute.PosixFilePermissions.fromString(permission.toString()));
-  }
-}
-"""
-
-
-def _without_processes(jvm: Any, local: Any) -> None:
-    """Let Hadoop's local file system set permissions in the JVM itself.
-
-    Spark's own compiler makes the class. Hadoop has no setting for what a cached file system
-    stands on, so it is put into its field.
-    """
-    try:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(local.getClass().getClassLoader())
-        compiler.cook(_LOCAL_FILES)
-        files = compiler.getClassLoader().loadClass("PolynyaLocalFiles").newInstance()
-        files.initialize(local.getUri(), local.getConf())
-        field = jvm.java.lang.Class.forName("org.apache.hadoop.fs.FilterFileSystem")
-        inner = field.getDeclaredField("fs")
-        inner.setAccessible(True)
-        inner.set(local, files)
-    except api.Py4JError as error:
-        log.info("Hadoop runs a process for each local file that it makes: %s", error)
 
 
 @contextmanager
