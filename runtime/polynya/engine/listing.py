@@ -339,11 +339,6 @@ class ListingReader:
         """A list to copy from, when the last one is older than these seconds; else None."""
         return self._listing.refreshed(time_slice, older_than)
 
-    @property
-    def reused_seconds(self) -> float:
-        """How long a whole list is good for a unit that begins."""
-        return max(self._reused, _TIMES_A_LOOK * self._known.whole_seconds)
-
     def paths(self) -> frozenset[str]:
         """Every file of the newest list."""
         return self._listing.paths()
