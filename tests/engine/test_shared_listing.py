@@ -168,20 +168,27 @@ def test_looks_at_a_folder_that_takes_long_to_list_take_a_fifth_of_the_time() ->
     clock = FakeClock()
     zone = Zone(clock, "a", seconds=2.0)
     look = SharedListing(zone, clock, [])
-    alone, sharing = (ListingReader(look, clock, shares_work=shares) for shares in (False, True))
+    look.files(GOES_ON)
 
-    def lists_after(seconds: float, reader: ListingReader) -> int:
+    def lists_after(seconds: float) -> int:
         clock.advance(timedelta(seconds=seconds))
-        reader.files(GOES_ON)
+        look.files(GOES_ON)
         return len(zone.lists)
 
-    # The time that it took counts.
-    assert lists_after(0, alone) == 1
-    assert lists_after(7.9, alone) == 1
-    assert lists_after(0.1, alone) == 2
-    assert lists_after(1, ListingReader(look, clock, shares_work=False)) == 2
-    # Another node may have read files that this list lacks.
-    assert lists_after(1, sharing) == 3
+    # The time that the first one took counts.
+    assert lists_after(7.9) == 1
+    assert lists_after(0.1) == 2
+
+
+def test_ends_are_looked_at_as_often_as_before_where_a_whole_list_takes_long() -> None:
+    looking = Looking()
+    looking.zone.seconds, looking.zone.seconds_of_ends = 20.0, 0.01
+    looking.after(60)
+
+    for _ in range(70):
+        looking.after(1)
+
+    assert looking.zone.lists == ["all", *ENDS * 70]
 
 
 def test_new_file_at_the_end_causes_no_whole_listing() -> None:
@@ -407,7 +414,7 @@ def test_hint_reaches_the_folders_that_may_have_what_landed(
 
 def test_old_list_is_renewed_before_anything_is_copied_from_it() -> None:
     idle = OnS3("a/1", "a/2")
-    reader = ListingReader(idle.look, idle.clock, shares_work=True)
+    reader = ListingReader(idle.look, idle.clock, 0.0)
     old = reader.files(GOES_ON)
     idle.clock.advance(timedelta(seconds=20))
     del idle.zone.sizes["a/1"]

@@ -63,8 +63,9 @@ def listing_of(
 
 
 def reader_of(context: EngineContext, listing: SharedListing) -> ListingReader:
-    """A listing for one unit."""
-    return ListingReader(listing, context.clock, shares_work=context.epoch is not None)
+    """A listing for one unit. Where nodes share work another one had the table until just now."""
+    shares_work = context.epoch is not None
+    return ListingReader(listing, context.clock, 0.0 if shares_work else REUSED_SECONDS)
 
 
 class TaskLanding:

@@ -29,8 +29,8 @@ from polynya.store.object_store import ObjectInfo, ObjectStore
 
 #: A list that is younger, in seconds, is taken by the next dataset too...
 REUSED_SECONDS: Final = 1.0
-#: ...and so is one that is younger than this many times what it took: looks at a large folder may
-#: not take more than a fifth of the time...
+#: ...and on this machine one that is younger than this many times what a look takes, so that looks
+#: at a large folder leave four fifths of the time to copies...
 _TIMES_A_LOOK: Final = 5.0
 #: ...or this young, by one for which something has landed.
 _REUSED_SECONDS_AFTER_LANDING: Final = 0.1
@@ -135,8 +135,7 @@ class _ListingState:
     """The newest list, when all was listed last, and what that showed of the names.
 
     `judged_at` is when the time of the ends was forgotten, so that they get another chance;
-    `seconds` is what the last look took, `whole_seconds` the last whole list, and `ends_seconds`
-    those of ends since.
+    `whole_seconds` is what the last whole list took, `ends_seconds` what those of ends took since.
     `idle_looks` counts the looks in a row that found nothing.
     """
 
@@ -145,7 +144,6 @@ class _ListingState:
     whole_at: float | None = None
     doubted_at: float | None = None
     judged_at: float | None = None
-    seconds: float = 0.0
     whole_seconds: float = 0.0
     ends_seconds: list[float] = field(default_factory=list)
     idle_looks: int = 0
@@ -223,11 +221,6 @@ class SharedListing:
             known.idle_looks = 0
             return known.files
 
-    @property
-    def reused_seconds(self) -> float:
-        """How long a whole list is good for a unit that begins."""
-        return max(self._reused, _TIMES_A_LOOK * self._known.whole_seconds)
-
     def paths(self) -> frozenset[str]:
         """Every file of the newest list."""
         with self._lock:
@@ -251,13 +244,24 @@ class SharedListing:
         if news:
             return age >= min(self._reused, _REUSED_SECONDS_AFTER_LANDING)
         wait = 0.0
-        if self._idle is not None and not self._hinted:
+        if self._idle is None:
+            wait = _TIMES_A_LOOK * self._look_seconds(now)
+        elif not self._hinted:
             wait = idle_wait(known.idle_looks, self._idle().look)
-        return age >= max(self._reused, wait, _TIMES_A_LOOK * known.seconds)
+        return age >= max(self._reused, wait)
+
+    def _look_seconds(self, now: float) -> float:
+        """What most looks take; 0 where none has listed the ends yet."""
+        known = self._known
+        if self._is_listed_whole(now):
+            return known.whole_seconds
+        return known.ends_seconds[-1] if known.ends_seconds else 0.0
 
     def _is_whole_due(self, now: float) -> bool:
         known, every = self._known, WHOLE_LISTING_SECONDS
-        if self._idle is not None and known.idle_looks:
+        if self._idle is None:
+            every = max(every, _TIMES_A_LOOK * known.whole_seconds)
+        elif known.idle_looks:
             every = self._idle().whole
         if known.whole_at is None or now - known.whole_at >= every:
             return True
@@ -286,7 +290,7 @@ class SharedListing:
             self._list_whole(now)
         else:
             self._list_ends(now)
-        known.at, known.seconds = now, self._clock.monotonic() - now
+        known.at = now
         if self._idle is not None:
             known.idle_looks = 0 if _has_news(before, known.files) else known.idle_looks + 1
 
@@ -313,20 +317,19 @@ class SharedListing:
 class ListingReader:
     """A shared listing, as one unit reads it.
 
-    A unit opens its table for its first step. An older list may lack files that another process has
-    read since: the position would forget them, and they would be read twice. So where nodes share
-    work, the first list that a unit gets is newer than its first step.
+    The first list that a unit gets is at most `grace_seconds` older than its first step, for which
+    it has opened its table. An older list may lack files that another process has read since: the
+    position would forget them, and they would be read twice.
     """
 
-    def __init__(self, listing: SharedListing, clock: Clock, *, shares_work: bool) -> None:
-        self._listing, self._clock, self._shares_work = listing, clock, shares_work
+    def __init__(self, listing: SharedListing, clock: Clock, grace_seconds: float) -> None:
+        self._listing, self._clock, self._grace = listing, clock, grace_seconds
         self._since: float | None = None
 
     def files(self, time_slice: TimeSlice) -> LandedFiles:
         """All landed files; on S3 the list may be old while nothing lands."""
         if self._since is None:
-            grace = 0.0 if self._shares_work else self._listing.reused_seconds
-            self._since = self._clock.monotonic() - grace
+            self._since = self._clock.monotonic() - self._grace
         return self._listing.files(time_slice, whole_since=self._since)
 
     def expect_more(self) -> None:
