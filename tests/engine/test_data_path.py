@@ -8,6 +8,7 @@ By this measure the former layout had 82 and 47 (docs/adr/0051-modules-are-subje
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Iterator
@@ -38,6 +39,8 @@ def entered() -> Iterator[set[str]]:
         if event == "call" and frame.f_code.co_filename.startswith(ROOT):
             modules.add(frame.f_code.co_filename.removeprefix(ROOT + "/"))
 
+    # What other tests have left would be finalised inside the block.
+    gc.collect()
     before = sys.getprofile()
     threading.setprofile(note)
     sys.setprofile(note)
