@@ -46,9 +46,13 @@ _MEBIBYTE: Final = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The topics of a run, each of which becomes a table, and their messages by number.
+    """What a run sends.
 
-    `most_seconds` is to be reached: the age of 95 of 100 messages.
+    Attributes:
+        topics: each of them becomes a table.
+        message: gives the text of a message by its number.
+        partitions: of each topic.
+        most_seconds: the highest p95 of the age that passes.
     """
 
     topics: tuple[str, ...]

@@ -7,10 +7,14 @@ from datetime import timedelta
 import pytest
 
 from polynya.engine.policy import CopyPace, WaitingFacts, decide_copy
+from polynya.engine.runner import units
 from polynya.engine.unit import TimeSlice
 from polynya.formats.batch import FilePart, FileProgress
 from polynya.formats.files import Discovery
 from polynya.model.config.settings import BatchSettings
+from polynya.observe.engine import BatchCopied
+from polynya.observe.events import Event
+from tests.lab.lab import Lab, put
 
 BATCH = BatchSettings(max_bytes=1000, freshness=timedelta(seconds=5))
 GOES_ON = TimeSlice(at_once=False)
@@ -64,6 +68,23 @@ def test_the_time_that_a_copy_takes_counts() -> None:
     # It ended at 13.
     assert pace.decide(found("b"), GOES_ON, 13.0).wait == 2.0
     assert pace.decide(found("b"), GOES_ON, 15.0).copy
+
+
+def test_a_dataset_waits_from_the_beginning_of_its_last_copy(lab: Lab) -> None:
+    class Slow(list[Event]):
+        def append(self, event: Event) -> None:
+            if isinstance(event, BatchCopied):
+                lab.clock.advance(timedelta(seconds=3))
+
+    lab.events = Slow()
+    users = lab.feed(task={"batch": {"freshness": "5s"}})
+    users.land(put(1, 1))
+    (unit,) = units(lab.context("never"), [users.task])
+    assert unit.step(GOES_ON).more
+
+    users.land(put(2, 1))
+
+    assert unit.step(GOES_ON).wait_seconds == 2.0
 
 
 def test_rest_left_by_a_limit_is_copied_immediately() -> None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,6 +21,7 @@ from polynya.model.types import DataType
 from polynya.query.committed_rows import RowLimits, within_memory
 from polynya.query.database import EmbeddedDatabase
 from polynya.query.file_rows import FileRows
+from polynya.query.live_rows import Live
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
 from polynya.query.values import Relation, RelationColumn, distinct_names, quoted
@@ -52,15 +53,6 @@ class EmbeddedView(Protocol):
 
     def rows(self, columns: Sequence[str], limits: RowLimits) -> pa.RecordBatchReader:
         """Some columns of all rows, as they come. Raises NotEmbeddedError for what Spark reads."""
-        ...
-
-
-@runtime_checkable
-class FileView(Protocol):
-    """A view whose rows the database may read of files itself."""
-
-    def in_files(self, columns: Sequence[str], limits: RowLimits) -> FileRows | None:
-        """Some columns of all rows; None where `EmbeddedView.rows` gives them. Raises as that."""
         ...
 
 
@@ -172,7 +164,8 @@ def _loaded(query: Query, views: Sequence[_RequestedView], limits: RowLimits) ->
 
 
 def _in_files(view: _RequestedView, limits: RowLimits) -> FileRows | None:
-    return view.live.in_files(_used(view), limits) if isinstance(view.live, FileView) else None
+    # Of a masked view only the rows that it gives may reach the database.
+    return view.live.in_files(_used(view), limits) if isinstance(view.live, Live) else None
 
 
 def _load(
