@@ -6,10 +6,12 @@ Iceberg writes through the same file system, for there is one in a JVM.
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from polynya.lake.spark import api
-from polynya.lake.spark.api import SparkSession
+
+if TYPE_CHECKING:
+    from polynya.lake.spark.api import SparkSession
 
 log = logging.getLogger(__name__)
 
