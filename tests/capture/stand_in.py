@@ -143,12 +143,14 @@ class StandIn:
         line = json.dumps({"key": {"id": key} if has_key else None, "value": value})
         offset = {"lsn": self.at, "lsn_commit": before, "txId": self.transaction}
         self.log.append(
-            StreamEvent("row", line.encode() + b"\n", lambda: offset, table, ENVELOPE, offset)
+            StreamEvent(
+                "row", line.encode() + b"\n", lambda: offset, table, ENVELOPE, lambda: offset
+            )
         )
 
     def _end(self) -> StreamEvent:
         offset = {"lsn": self.at, "lsn_commit": self.at, "txId": self.transaction}
-        return StreamEvent("end", b"", lambda: offset, origin=offset)
+        return StreamEvent("end", b"", lambda: offset, record=lambda: offset)
 
     # The protocol.
 
@@ -305,7 +307,7 @@ class StandInEngine:
                     self._read(one)
                 told = self._take(fresh)
                 if told is not None:
-                    self.told.append(told.origin)
+                    self.told.append(told)
                 if not fresh:
                     self._stop.wait(0.002)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The Debezium engine in the capture process: its JVM, its records as events, its schema history.
+"""The Debezium engine in the capture process: its JVM, its schema history, what ended it.
 
 A process can start only one JVM. For that reason, and for its memory, each capture has a process.
 
@@ -17,14 +17,14 @@ taken.
 
 from __future__ import annotations
 
-import base64
+import gc
 import json
 import os
 import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,10 +36,10 @@ from polynya.capture.landing.position import BINLOGS, LogPosition
 from polynya.capture.landing.statements import as_read, misread, mistyped
 from polynya.capture.landing.stream import StreamEvent, TakeEvents
 from polynya.capture.lists import NestedLists
-from polynya.capture.postgresql.session import MESSAGE_PREFIX, POSITION_REQUEST, UNDECODABLE
-from polynya.capture.source import NAME, TRANSACTIONS, Offset, heartbeats_move
+from polynya.capture.postgresql.session import UNDECODABLE
+from polynya.capture.records import NUMBER, REACHED, RecordReader
+from polynya.capture.source import NAME, Offset, heartbeats_move
 from polynya.capture.wire import TableError
-from polynya.formats.debezium.tables import table_of
 from polynya.model.error_catalogue.capture import (
     CAPTURE_JAVA_NOT_STARTED,
     SCHEMA_HISTORY_MISSING,
@@ -69,15 +69,20 @@ def start_java(jars: Sequence[str], java_home: str | None, heap_mb: int) -> None
         return
     if java_home:
         os.environ["JAVA_HOME"] = java_home
-    options = [f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"]
+    # A machine with little memory would begin with few new objects, and collect them all the time.
+    heap = [f"-Xmx{heap_mb}m", f"-Xmn{heap_mb // 3}m", "-XX:+UseSerialGC"]
     try:
         # Signals stay Python's: it has to end cleanly when it is asked to.
-        jpype.startJVM("-Xrs", *options, classpath=list(jars), convertStrings=False)
+        jpype.startJVM(
+            *heap, "-XX:+ExitOnOutOfMemoryError", "-Xrs", classpath=list(jars), convertStrings=False
+        )
     except (OSError, RuntimeError, ValueError) as error:
         raise CAPTURE_JAVA_NOT_STARTED(where=java_home, reason=error) from None
     # Java's own log would write to the standard error, and values of events, too.
     jpype.JClass("java.util.logging.LogManager").getLogManager().reset()
     _java_logger("").setLevel(jpype.JClass("java.util.logging.Level").OFF)
+    # Each collection in Java makes JPype collect in Python, too: what is there now, stays.
+    gc.freeze()
 
 
 def _java_logger(name: str) -> Any:
@@ -161,6 +166,7 @@ class DebeziumEngine:
         """
         self.failure: PolynyaError | None = None
         self._stopping = False
+        self._has_metrics = True
         self._ended = ended
         nested = NestedLists()
         self._warnings = WarningFilter(nested)
@@ -214,15 +220,18 @@ class DebeziumEngine:
     def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802
         """Take a batch. After an error, nothing in it is confirmed to the database."""
         try:
-            events = (self._reader.read(record) for record in records)
-            landed = self._take([event for event in events if event is not None])
+            landed = self._take(self._reader.read(records))
         except PolynyaError as error:
             self.failure = error
             raise
+        if self._has_metrics:
+            self._has_metrics = False
+            with suppress(jpype.JException):
+                _with_task(self._engine, _leave_out_metrics)
         if self._reach is not None:
             self._reach.came(self._reader.reached)
         if landed is not None:
-            committer.markProcessed(landed.origin)
+            committer.markProcessed(landed)
             committer.markBatchFinished()
 
     def supportsTombstoneEvents(self) -> bool:  # noqa: N802
@@ -239,6 +248,32 @@ class DebeziumEngine:
             # One that is ended while it begins complains; nothing that it had read is lost.
             return
         self.failure = failure_of(why[:_MESSAGE_CHARACTERS])
+
+
+def _leave_out_metrics(task: Any) -> None:
+    """Let a task count no events: Debezium's metrics keep the text of the last one.
+
+    For that they make a writer of JSON for each event, a quarter of all objects in Java. The
+    metrics of its binlog client, which `BinlogProgress` reads, are others.
+    """
+    coordinator = _field(task, "io.debezium.connector.common.BaseSourceTask", "coordinator")
+    dispatcher = _field(
+        coordinator, "io.debezium.pipeline.ChangeEventSourceCoordinator", "eventDispatcher"
+    )
+    listener = jpype.JClass("io.debezium.pipeline.source.spi.DataChangeEventListener")
+    dispatcher.setEventListener(listener.NO_OP())
+
+
+def _field(java_object: Any, declared_in: str, name: str) -> Any:
+    """The value of a field that is not public."""
+    field = jpype.JClass(declared_in).class_.getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(java_object)
+
+
+def _with_task(engine: Any, use: Callable[[Any], object]) -> None:
+    """Call a function with the task of an engine that runs."""
+    engine.runWithTask(jpype.JProxy("java.util.function.Consumer", {"accept": use}))
 
 
 def java_properties(settings: Mapping[str, str]) -> Any:
@@ -262,167 +297,6 @@ def _causes(error: Any) -> str:
             messages.append(text)
         error = error.getCause()
     return "; ".join(messages)
-
-
-_NEW_KEY: Final = "__debezium.newkey"
-_KEY_HEADERS: Final = frozenset({_NEW_KEY, "__debezium.oldkey"})
-_HEARTBEATS: Final = f"__debezium-heartbeat.{NAME}"
-_MESSAGES: Final = f"{NAME}.message"
-_DELETE: Final = b'"op":"d"'
-
-
-@dataclass(frozen=True, slots=True)
-class _TopicSchema:
-    """The schema that a topic's records have now; `table` and `shape` are those of rows."""
-
-    java: Any
-    topic: str
-    table: str | None = None
-    shape: Mapping[str, Any] | None = None
-
-
-class RecordReader:
-    """Turns records into events; remembers the schemas that it has met.
-
-    Each call of Java takes about two microseconds, so a record is asked for as little as can be.
-    """
-
-    def __init__(self, nested: NestedLists, *, heartbeats_move: bool) -> None:
-        """Set up.
-
-        Args:
-            nested: marks lists of several dimensions.
-            heartbeats_move: a capture can continue from the offset in a heartbeat.
-        """
-        self._nested, self._heartbeats_move = nested, heartbeats_move
-        converter = jpype.JClass("org.apache.kafka.connect.json.JsonConverter")()
-        # Without it the schema of a column with a default says nothing of NULL.
-        own = {"schemas.enable": "false", "replace.null.with.default": "false"}
-        is_key = False
-        converter.configure(jpype.JClass("java.util.HashMap")(own), is_key)
-        self._converter = converter
-        self._known: dict[str, _TopicSchema] = {}
-        self._last: _TopicSchema | None = None
-        self._key_changes = False
-        self._is_awaited = False
-        #: Number of the newest record of our own.
-        self.reached = 0
-
-    def read(self, record: Any) -> StreamEvent | None:
-        """A record as an event; None for what neither lands nor moves anything."""
-        raw = record.value()
-        if raw is None:
-            return None
-        source = record.sourceRecord()
-        schema = self._schema(record, source)
-        topic = schema.topic
-        if topic == _MESSAGES:
-            self._is_awaited |= asks_for_position(bytes(raw))
-            return None
-        if topic == REACHED:
-            self.reached = record_number(bytes(raw))
-            return None
-        if topic == _HEARTBEATS:
-            return self._end(record, source) if self._heartbeats_move else None
-        value, offset = bytes(raw), _Offset(source)
-        if topic == TRANSACTIONS:
-            # The beginning has `BEGIN` in the same place.
-            is_end = b'"status":"END"' in value[:40]
-            return self._end(record, source) if is_end else None
-        key = record.key()
-        start = b'{"key":%b,"value":' % (b"null" if key is None else bytes(key))
-        if topic == NAME:
-            return StreamEvent("statement", start + value + b"}\n", offset, origin=record)
-        if schema.shape is None:
-            schema = self._of_rows(schema, value)
-        value = self._nested.marked(value)
-        line = start + value
-        line += self._headers(record, value)
-        return StreamEvent("row", line, offset, schema.table, schema.shape, record)
-
-    def _end(self, record: Any, source: Any) -> StreamEvent:
-        is_awaited, self._is_awaited = self._is_awaited, False
-        return StreamEvent("end", b"", _Offset(source), origin=record, is_awaited=is_awaited)
-
-    def _headers(self, record: Any, value: bytes) -> bytes:
-        """The end of a line: headers of a change of key, a delete with an insert right after it."""
-        if not self._key_changes and _DELETE not in value:
-            return b"}\n"
-        pairs = [
-            [name, str(header.getValue())]
-            for header in record.headers()
-            if (name := str(header.getKey())) in _KEY_HEADERS
-        ]
-        self._key_changes = any(name == _NEW_KEY for name, _ in pairs)
-        if not pairs:
-            return b"}\n"
-        return b',"headers":%b}\n' % json.dumps(pairs, separators=(",", ":")).encode()
-
-    def _schema(self, record: Any, source: Any) -> _TopicSchema:
-        """The schema of a record, which is that of the record before it as a rule.
-
-        PostgreSQL sends a table's columns again whenever it has forgotten that it did, so that one
-        table has many equal schemas in time. Their names tell tables apart.
-        """
-        schema, last = source.valueSchema(), self._last
-        if last is not None and schema.equals(last.java):
-            return last
-        topic = str(record.destination())
-        topic_schema = self._known.get(topic)
-        if topic_schema is None or not schema.equals(topic_schema.java):
-            topic_schema = self._known[topic] = _TopicSchema(schema, topic)
-        self._last = topic_schema
-        return topic_schema
-
-    def _of_rows(self, schema: _TopicSchema, value: bytes) -> _TopicSchema:
-        text = str(self._converter.asJsonSchema(schema.java).toString())
-        table = table_of(json.loads(value)["source"])
-        full = replace(schema, table=table, shape=json.loads(text))
-        self._known[schema.topic] = self._last = full
-        return full
-
-
-def asks_for_position(message: bytes) -> bool:
-    """Whether a logical message of PostgreSQL is that of somebody who waits for the stream."""
-    try:
-        content_of_message = json.loads(message).get("message") or {}
-        content = base64.b64decode(content_of_message.get("content") or "", validate=True)
-    except (ValueError, AttributeError, TypeError):
-        return False
-    return (
-        content_of_message.get("prefix") == MESSAGE_PREFIX and content == POSITION_REQUEST.encode()
-    )
-
-
-class _Offset:
-    """The connector's offset after a record, taken out of Java when it is asked for."""
-
-    __slots__ = ("record",)
-
-    def __init__(self, record: Any) -> None:
-        self.record = record
-
-    def __call__(self) -> dict[str, Any]:
-        return python_offset(self.record.sourceOffset())
-
-
-def python_offset(java_offset: Any) -> dict[str, Any]:
-    """An offset out of Java: texts, numbers, truth values and nothing else."""
-    return {str(entry.getKey()): _plain(entry.getValue()) for entry in java_offset.entrySet()}
-
-
-def _plain(value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, jpype.JClass("java.lang.Boolean")):
-        return bool(value)
-    if isinstance(value, (jpype.JClass("java.lang.Float"), jpype.JClass("java.lang.Double"))):
-        return float(value)
-    if isinstance(value, jpype.JClass("java.lang.Number")):
-        return int(value)
-    if isinstance(value, jpype.JClass("java.util.Map")):
-        return python_offset(value)
-    return str(value)
 
 
 #: Of an offset: how much of a transaction was read.
@@ -509,11 +383,6 @@ def _group(offset: Offset) -> tuple[object, ...]:
     return offset.get("gtids"), offset.get("file"), offset.get("pos")
 
 
-#: Topic of the records of our own; each has a number.
-REACHED: Final = f"{NAME}.reached"
-_NUMBER: Final = "number"
-
-
 class BinlogProgress:
     """How far an engine has read its binlog. The engine's thread calls `came`, another `look`."""
 
@@ -569,30 +438,22 @@ class BinlogProgress:
         whole = jpype.JClass(f"{kafka}.data.Schema").INT64_SCHEMA
         # Debezium looks for schemas of its own by their names, and sizes structs.
         builder = jpype.JClass(f"{kafka}.data.SchemaBuilder")
-        schema = builder.struct().name(REACHED).field(_NUMBER, whole).build()
+        schema = builder.struct().name(REACHED).field(NUMBER, whole).build()
         value = jpype.JClass(f"{kafka}.data.Struct")(schema)
-        value.put(_NUMBER, jpype.java.lang.Long(number))
+        value.put(NUMBER, jpype.java.lang.Long(number))
         nothing = jpype.JClass("java.util.HashMap")()
         record = jpype.JClass(f"{kafka}.source.SourceRecord")(
             nothing, nothing, REACHED, schema, value
         )
         event = jpype.JClass("io.debezium.pipeline.DataChangeEvent")(record)
         tasks: list[Any] = []
-        consumer = jpype.JProxy("java.util.function.Consumer", {"accept": tasks.append})
-        self._engine.runWithTask(consumer)
+        _with_task(self._engine, tasks.append)
         for task in tasks:
-            field = task.getClass().getDeclaredField("queue")
-            field.setAccessible(True)
-            queue = field.get(task)
+            queue = _field(task, str(task.getClass().getName()), "queue")
             if queue.remainingCapacity() == queue.totalCapacity():
                 queue.enqueue(event)
                 return True
         return False
-
-
-def record_number(value: bytes) -> int:
-    """The number of a record of our own."""
-    return int(json.loads(value)[_NUMBER])
 
 
 _DIGITS: Final = 20

@@ -55,6 +55,11 @@ class NestedLists:
         if begin is not None:
             self._noted.append((nanoseconds, warning[begin.end() : begin.end() + _KEPT]))
 
+    @property
+    def are_noted(self) -> bool:
+        """Whether the next event may have some."""
+        return bool(self._noted)
+
     def marked(self, value: bytes) -> bytes:
         """The value of the next event, as JSON, with texts in place of its nested lists."""
         if not self._noted:

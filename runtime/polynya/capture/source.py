@@ -402,7 +402,7 @@ TRANSACTIONS: Final = f"{NAME}.transaction"
 # What the engine gives in one go is collected, and its queue has to hold more than that. Both are
 # small: rows in Java take several times the memory of their lines, and what lives long in a heap
 # that is full of short lives is copied again and again.
-_BATCH_RECORDS: Final = 2_048
+_BATCH_RECORDS: Final = 1_024
 _QUEUE_RECORDS: Final = 2 * _BATCH_RECORDS
 # A change waits so long in the engine at most before it is given.
 _POLL_MILLIS: Final = 100

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from polynya.capture.debezium import asks_for_position
+from polynya.capture.records import asks_for_position
 
 
 def message(prefix: str, content: str) -> bytes:

@@ -18,7 +18,7 @@ def row(transaction: int, lsn: int, name: str = "", shape: Any = None) -> Stream
 
 def end(transaction: int, lsn: int) -> StreamEvent:
     offset = {"lsn": lsn, "txId": transaction}
-    return StreamEvent("end", b"", lambda: offset)
+    return StreamEvent("end", b"", lambda: offset, record=lambda: lsn)
 
 
 def lines(cut: Cut) -> bytes:

@@ -43,6 +43,10 @@ from polynya.formats.debezium.captured import EventSchema
 Kind: TypeAlias = Literal["row", "statement", "end"]
 
 
+def _no_record() -> None:
+    """Of an event that nobody confirms."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
     """A record of the stream.
@@ -54,7 +58,7 @@ class StreamEvent:
         offset: the connector's offset after it. It costs something: few are asked.
         table: of a row.
         shape: schema of a row's envelope; one object for all events that have it.
-        origin: what the engine needs to confirm it to the database.
+        record: what the engine needs to confirm it to the database. It costs something, too.
         is_awaited: of an end: somebody waits until it is known how far the stream was read.
     """
 
@@ -63,12 +67,12 @@ class StreamEvent:
     offset: Callable[[], Offset]
     table: str | None = None
     shape: Mapping[str, Any] | None = None
-    origin: Any = None
+    record: Callable[[], Any] = _no_record
     is_awaited: bool = False
 
 
-TakeEvents: TypeAlias = Callable[[Sequence[StreamEvent]], StreamEvent | None]
-"""Lands events; returns the one whose offset may be confirmed to the database, or None."""
+TakeEvents: TypeAlias = Callable[[Sequence[StreamEvent]], Any]
+"""Lands events; returns the record whose offset may be confirmed to the database, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ class Cut:
 
     events: Sequence[StreamEvent]
     position: ResumePoint
-    last: StreamEvent | None
+    last: Any
 
 
 #: Connectors that restart exactly at the ends of transactions only; others do at each event.
@@ -105,7 +109,7 @@ class Cutter:
         if events:
             self.position = ResumePoint(events[-1].offset())
         landing = [event for event in events if event.kind != "end"]
-        return Cut(landing, self.position, events[-1] if events else None)
+        return Cut(landing, self.position, events[-1].record() if events else None)
 
 
 @dataclass(slots=True)
@@ -125,8 +129,8 @@ class TransactionCutter(Cutter):
         offset, passed = self.position.offset, self.position.passed
         last = None
         if end >= 0:
-            last = whole[end]
-            offset, passed = last.offset(), None
+            last = whole[end].record()
+            offset, passed = whole[end].offset(), None
         if end < len(whole) - 1:
             passed = passed_by(whole[-1].offset())
         self.position = ResumePoint(offset, passed)
@@ -208,7 +212,7 @@ class Pending:
         events: how many.
         apart: events that do not land as they are; what becomes of them is decided then.
         position: of the stream after them; None: it has not moved.
-        confirmable: what may be confirmed to the database once they have landed; None: nothing yet.
+        confirmable: the record that may be confirmed once they have landed; None: none yet.
         counts: events by table.
         is_awaited: somebody waits for the position, so that it lands like an event.
         read_to: a place in a binlog up to which all is in this batch or before it.
@@ -220,7 +224,7 @@ class Pending:
     events: int = 0
     apart: list[StreamEvent] = field(default_factory=list)
     position: ResumePoint | None = None
-    confirmable: StreamEvent | None = None
+    confirmable: Any = None
     counts: Counter[str] = field(default_factory=Counter)
     is_awaited: bool = False
     read_to: Offset | None = None
@@ -242,7 +246,7 @@ class Pending:
     def set_apart(self, events: Iterable[StreamEvent]) -> None:
         """Take events whose landing is decided later."""
         for event in events:
-            self.apart.append(replace(event, offset=_not_kept, origin=None))
+            self.apart.append(replace(event, offset=_not_kept, record=_no_record))
             self.size += len(event.line)
 
     def add(self, events: Sequence[StreamEvent]) -> None:

@@ -31,7 +31,7 @@ from polynya.capture.worker.changes import History
 from polynya.capture.worker.context import CaptureContext
 from polynya.capture.worker.engines import StreamEngine
 from polynya.capture.worker.round import Round
-from polynya.lake.spark.jars import DEBEZIUM, jar_paths
+from polynya.lake.spark.jars import DEBEZIUM, compiler_jars, jar_paths
 from polynya.lake.spark.java import find_java
 from polynya.model.error_catalogue.capture import STREAM_POSITION_LOST, STREAM_UNREADABLE
 from polynya.model.error_catalogue.capture_databases import CONNECTOR_JARS_MISSING
@@ -75,7 +75,7 @@ class DebeziumEngines:
         """One that reads from a position on; `history` comes before it.
 
         Raises:
-            DependencyError: the jars or Java cannot be had (POLYNYA-DEP-001 to -004), or Java does
+            DependencyError: the jars or Java cannot be had (POLYNYA-DEP-001 to -005), or Java does
                 not start (POLYNYA-GTW-005).
             OperationError: POLYNYA-GTW-009, the history of schemas is not there;
                 POLYNYA-GTW-053, jars of the user are not there.
@@ -84,7 +84,8 @@ class DebeziumEngines:
         from polynya.capture.debezium import DebeziumEngine, start_java, write_offset
 
         jars = jar_paths(groups=(DEBEZIUM,), repository=self.settings.maven_repository)
-        start_java([*jars, *own_jars(self.settings.access)], str(find_java().runtime), _HEAP_MB)
+        jars += [*compiler_jars(), *own_jars(self.settings.access)]
+        start_java(jars, str(find_java().runtime), _HEAP_MB)
         if position.stream.offset:
             offset = offset_to_resume(database.connector, position.stream.offset)
             write_offset(self._scratch.offsets, NAME, offset)

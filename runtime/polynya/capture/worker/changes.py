@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
 from operator import not_
-from typing import Protocol
+from typing import Any, Protocol
 
 from polynya.capture.landing.log import CaptureLander
 from polynya.capture.landing.position import CapturePosition, LogPosition, ResumePoint
@@ -75,7 +75,7 @@ class Changes:
         self._history = history or NoHistory()
         self._landed_at = monotonic() - self._roll.seconds
         self._pending, self._landing = Pending(), Pending()
-        self._confirmable: StreamEvent | None = None
+        self._confirmable: Any = None
         self._is_ending = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="land", daemon=True)
@@ -97,7 +97,7 @@ class Changes:
 
     def take(
         self, events: Sequence[StreamEvent], replaced: Iterable[tuple[str, LogPosition]] = ()
-    ) -> StreamEvent | None:
+    ) -> Any:
         """Take what the engine has read; from its thread only. Waits while there is no room.
 
         Args:
@@ -105,7 +105,7 @@ class Changes:
             replaced: tables that got rows which are not among them, and where.
 
         Returns:
-            The event of which the database may be told that all up to it has landed; None: none
+            The record of which the database may be told that all up to it has landed; None: none
             since it was asked last.
 
         Raises:
@@ -127,7 +127,8 @@ class Changes:
             self._pending.replaced.update(replaced)
             if shown or cut.last is not None:
                 self._pending.position = cut.position
-                self._pending.confirmable = cut.last or self._pending.confirmable
+                if cut.last is not None:
+                    self._pending.confirmable = cut.last
                 self._pending.is_awaited |= any(event.is_awaited for event in events)
                 self._changed.notify_all()
             landed, self._confirmable = self._confirmable, None
@@ -206,7 +207,8 @@ class Changes:
         with self._changed:
             self._landing = Pending()
             self._landed_at = self._monotonic()
-            self._confirmable = batch.confirmable or self._confirmable
+            if batch.confirmable is not None:
+                self._confirmable = batch.confirmable
         self._landed()
 
     def _followed(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:

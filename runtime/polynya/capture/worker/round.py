@@ -187,7 +187,7 @@ class Round:
         self._misreading = misreading = MisreadStatements(self._is_captured, of.understood)
         is_sure = False
 
-        def take(events: Sequence[StreamEvent]) -> StreamEvent | None:
+        def take(events: Sequence[StreamEvent]) -> Any:
             nonlocal is_sure
             if not is_sure:
                 # Until now another capture could have taken away what this one reads.

@@ -132,8 +132,17 @@ def spark_jars_directory() -> Path:
     return directory
 
 
+def compiler_jars() -> list[str]:
+    """Paths of PySpark's own compiler of Java, Janino. Raises DependencyError, POLYNYA-DEP-005."""
+    return [os.fspath(_spark_jar(name)) for name in ("janino", "commons-compiler")]
+
+
 def _ivy_jar() -> Path:
-    jars = sorted(spark_jars_directory().glob("ivy-*.jar"))
+    return _spark_jar("ivy")
+
+
+def _spark_jar(name: str) -> Path:
+    jars = sorted(spark_jars_directory().glob(f"{name}-*.jar"))
     if not jars:
         raise NO_PYSPARK(where=os.fspath(spark_jars_directory()))
     return jars[-1]
