@@ -14,14 +14,16 @@ import org.apache.kafka.connect.data.Schema;
  * nine of them. Janino compiles this, so it has no generics.
  */
 public class RecordLines {
+    /** A longer value is not copied once more: the heap is small. */
+    private static final int LONGEST = 16 << 20;
     private static final byte[] KEY = "{\"key\":".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] NO_KEY = "null".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] VALUE = ",\"value\":".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] END = "}\n".getBytes(StandardCharsets.US_ASCII);
 
-    /** The lines, one after the other; a record without a value has none. */
+    /** The lines, one after the other; a record without a value, or with a longer one, has none. */
     public final byte[] text;
-    /** Where the value of each record begins in the text. */
+    /** Where the value of each record begins in the text; -1: it is longer. */
     public final int[] values;
     /** Where the line of each record ends in the text. */
     public final int[] ends;
@@ -52,7 +54,9 @@ public class RecordLines {
             numbers[i] = numberOf(record.destination(), record.sourceRecord().valueSchema());
             hasHeaders[i] = hasHeader(record.headers(), headerNames);
             byte[] value = (byte[]) record.value();
-            if (value != null) {
+            if (value != null && value.length > LONGEST) {
+                values[i] = -1;
+            } else if (value != null) {
                 at = put(KEY, at);
                 at = put(record.key() == null ? NO_KEY : (byte[]) record.key(), at);
                 values[i] = at = put(VALUE, at);
@@ -66,10 +70,11 @@ public class RecordLines {
         int size = 0;
         for (int i = 0; i < records.size(); i++) {
             EmbeddedEngineChangeEvent record = (EmbeddedEngineChangeEvent) records.get(i);
-            if (record.value() != null) {
+            byte[] value = (byte[]) record.value();
+            if (value != null && value.length <= LONGEST) {
                 int key = record.key() == null ? NO_KEY.length : ((byte[]) record.key()).length;
-                int line = KEY.length + key + VALUE.length + END.length;
-                size = Math.addExact(size, Math.addExact(line, ((byte[]) record.value()).length));
+                int line = KEY.length + key + VALUE.length + value.length + END.length;
+                size = Math.addExact(size, line);
             }
         }
         return size;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -71,40 +71,38 @@ class RecordReader:
     def read(self, records: Any) -> list[StreamEvent]:
         """A batch of records as events, without those that neither land nor move anything."""
         batch = _record_lines()(records, self._key_headers)
-        text, offsets = bytes(batch.text), batch.offsets
         met = zip(batch.topics, batch.schemas, strict=True)
         schemas = [self._schema(str(topic), schema) for topic, schema in met]
-        places = zip(
-            _whole_numbers(batch.values),
-            _whole_numbers(batch.ends),
-            _whole_numbers(batch.numbers),
-            bytes(batch.hasHeaders),
-            strict=True,
-        )
-        events, begin = [], 0
-        for number, (value_begin, end, schema_number, has_headers) in enumerate(places):
-            line, value_at, begin = text[begin:end], value_begin - begin, end
+        numbers, has_headers = _whole_numbers(batch.numbers), bytes(batch.hasHeaders)
+        offsets, events = batch.offsets, []
+        for index, (line, value_at) in enumerate(_lines(batch, records)):
             if not line:
                 continue
-            schema = schemas[schema_number]
-            offset, record = partial(_offset_at, offsets, number), partial(records.get, number)
-            kind = "row" if schema.shape else self._kind(schema.topic, line[value_at : -len(_END)])
-            if kind == "row":
-                if schema.shape is None:
-                    schema = self._of_rows(schema, line[value_at : -len(_END)])
-                    schemas[schema_number] = schema
-                if self._nested.are_noted:
-                    marked = self._nested.marked(line[value_at : -len(_END)])
-                    line = line[:value_at] + marked + _END
-                if has_headers:
-                    line = line[: -len(_END)] + _headers(record()) + _END
-                events.append(StreamEvent("row", line, offset, schema.table, schema.shape, record))
-            elif kind == "statement":
-                events.append(StreamEvent("statement", line, offset, record=record))
-            elif kind == "end":
-                is_awaited, self._is_awaited = self._is_awaited, False
-                events.append(StreamEvent("end", b"", offset, record=record, is_awaited=is_awaited))
+            offset, record = partial(_offset_at, offsets, index), partial(records.get, index)
+            schema = schemas[numbers[index]]
+            if schema.shape is None:
+                value = line[value_at : -len(_END)]
+                kind = self._kind(schema.topic, value)
+                if kind == "row":
+                    schema = schemas[numbers[index]] = self._of_rows(schema, value)
+                elif kind == "statement":
+                    events.append(StreamEvent("statement", line, offset, record=record))
+                elif kind == "end":
+                    is_awaited, self._is_awaited = self._is_awaited, False
+                    end = StreamEvent("end", b"", offset, record=record, is_awaited=is_awaited)
+                    events.append(end)
+            if schema.shape is not None:
+                row = self._row(line, value_at, record if has_headers[index] else None)
+                events.append(StreamEvent("row", row, offset, schema.table, schema.shape, record))
         return events
+
+    def _row(self, line: bytes, value_at: int, with_headers: Callable[[], Any] | None) -> bytes:
+        """The line of a row with what is not in its record's key and value."""
+        if self._nested.are_noted:
+            line = line[:value_at] + self._nested.marked(line[value_at : -len(_END)]) + _END
+        if with_headers is not None:
+            line = line[: -len(_END)] + _headers(with_headers()) + _END
+        return line
 
     def _kind(self, topic: str, value: bytes) -> Kind | None:
         """What a record of a topic is; None: it neither lands nor moves anything."""
@@ -155,6 +153,25 @@ def _record_lines() -> Any:
 
 def _whole_numbers(java_array: Any) -> array[int]:
     return array("i", bytes(java_array))
+
+
+def _lines(batch: Any, records: Any) -> Iterator[tuple[bytes, int]]:
+    """The line of each record, empty without a value, and where in it the value begins."""
+    text, begin = bytes(batch.text), 0
+    places = zip(_whole_numbers(batch.values), _whole_numbers(batch.ends), strict=True)
+    for index, (value_begin, end) in enumerate(places):
+        if value_begin < 0:
+            yield _long_line(records.get(index))
+        else:
+            yield text[begin:end], value_begin - begin
+        begin = end
+
+
+def _long_line(record: Any) -> tuple[bytes, int]:
+    """A line that is not in the text, and where its value begins."""
+    key = b"null" if record.key() is None else bytes(record.key())
+    start = b'{"key":%b,"value":' % key
+    return start + bytes(record.value()) + _END, len(start)
 
 
 def _headers(record: Any) -> bytes:
