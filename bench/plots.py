@@ -70,7 +70,7 @@ DRAWN: Final = (
         "Age of a record in the view, one record a second in each dataset",
         Axis("datasets in one process", Scale.LOG, count_text),
         Axis("age", Scale.LOG, seconds_text),
-        ("python -m bench.trickle --tables TABLES --minutes 10 --note",),
+        ("python -m bench.trickle --tables TABLES --minutes MINUTES --note",),
         (Mark("floor of the p95: 20 s", 20), Mark("goal of the p95: 5 s", 5)),
     ),
     Picture(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 from dataclasses import replace
 from typing import Any
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 
 from polynya.formats.base import ReadRequest
 from polynya.formats.batch import BatchLimits, DatasetBatch, FilePart
-from polynya.formats.native import format
+from polynya.formats.native import columnar, format
 from polynya.formats.native.columnar import columnar_batch
-from polynya.model.types import DataType
+from polynya.model.types import BIGINT, STRING, DataType
 from polynya.testing.fakes import MemoryObjectStore
 from tests.formats.native.splits import WHOLE, request_for, same
 from tests.formats.native.test_loads import DECLARED, FILES, lines, parquet_file
@@ -182,3 +183,54 @@ def test_a_day_that_is_not_declared_any_more_is_read_as_before(text: str) -> Non
 
     # Any other spelling is for the exact reader.
     assert assert_exact(request) is (text == "2026-01-31")
+
+
+#: Files of lines as they come, each of few records.
+SMALL_FILES = [
+    b'{"id": 1, "seq": 1, "name": "a"}\n',
+    b'{"id": 2, "seq": 2, "name": "b"}',
+    b"",
+    b'\xef\xbb\xbf{"id": 3, "seq": 3}\n{"id": 4, "seq": 4, "name": null}\n',
+    b"\n",
+    b'{"id": null, "seq": 5, "name": "no key"}\n',
+    b'{"id": 6, "seq": 6, "name": "c"}\r\n',
+    b'{"id": 7, "seq": 7, "name": "d"}\n\n',
+    b'{"id": 8, "seq": "x", "name": "e"}\n',
+    b'{"id": 9, "seq": 9, "other": "f"}\n',
+    b'{"id": 10, "seq": 1' + b"0" * 30 + b"}\n",
+    b'{"id": 11, "seq": 11, "name": "' + b"y" * 70_000 + b'"}\n',
+    b'{"id": 12,\n "seq": 12}\n',
+    b'{"id": 13, "seq": 13, "name": "\xff"}\n',
+    gzip.compress(b'{"id": 14, "seq": 14, "name": "g"}\n'),
+]
+
+
+@given(
+    st.lists(st.sampled_from(SMALL_FILES), min_size=1, max_size=8),
+    st.integers(0, 2),
+    st.sampled_from([BatchLimits(), BatchLimits(max_rows=3), BatchLimits(max_bytes=60)]),
+)
+def test_many_small_files_are_read_as_each_by_itself(
+    contents: list[bytes], start: int, limits: BatchLimits
+) -> None:
+    files = {f"in/{n:02}.json": content for n, content in enumerate(contents)}
+    request = replace(request_for(files, "json", start), limits=limits)
+
+    assert_exact(knowing(request, {"id": BIGINT, "seq": BIGINT, "name": STRING}))
+
+
+def test_ordinary_small_files_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+    real = columnar.typed_lines
+    monkeypatch.setattr(
+        columnar, "typed_lines", lambda text, *more: parsed.append(text) or real(text, *more)
+    )
+    files = {f"in/{n:02}.json": lines(*records(1, start=n)) for n in range(50)}
+    request = knowing(request_for(files, "json"), {"id": BIGINT, "seq": BIGINT, "name": STRING})
+
+    batch = columnar_batch(request)
+
+    assert batch is not None
+    assert len(parsed) == 1
+    assert batch.rows.column("__file").to_pylist() == list(files)
+    assert batch.rows.column("__offset").to_pylist() == [0] * 50
