@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.connect.data.Schema;
 
 /**
@@ -31,7 +32,7 @@ public class RecordLines {
     public final int[] numbers;
     /** Whether a record has headers that belong to its line. */
     public final boolean[] hasHeaders;
-    /** The offset after each record. */
+    /** The offset after each record that has a value. */
     public final Map[] offsets;
     /** The topics and schemas of these records, each pair once for each time that it changes. */
     public final List topics = new ArrayList();
@@ -39,7 +40,7 @@ public class RecordLines {
 
     private final Map newest = new HashMap();
 
-    public RecordLines(List records, java.util.Set headerNames) {
+    public RecordLines(List records, Set headerNames) {
         int count = records.size();
         values = new int[count];
         ends = new int[count];
@@ -50,10 +51,12 @@ public class RecordLines {
         int at = 0;
         for (int i = 0; i < count; i++) {
             EmbeddedEngineChangeEvent record = (EmbeddedEngineChangeEvent) records.get(i);
-            offsets[i] = record.sourceRecord().sourceOffset();
-            numbers[i] = numberOf(record.destination(), record.sourceRecord().valueSchema());
-            hasHeaders[i] = hasHeader(record.headers(), headerNames);
             byte[] value = (byte[]) record.value();
+            if (value != null) {
+                offsets[i] = record.sourceRecord().sourceOffset();
+                numbers[i] = numberOf(record.destination(), record.sourceRecord().valueSchema());
+                hasHeaders[i] = hasHeader(record.headers(), headerNames);
+            }
             if (value != null && value.length > LONGEST) {
                 values[i] = -1;
             } else if (value != null) {
@@ -100,7 +103,7 @@ public class RecordLines {
         return one == other || one != null && one.equals(other);
     }
 
-    private static boolean hasHeader(List headers, java.util.Set names) {
+    private static boolean hasHeader(List headers, Set names) {
         for (int i = 0; headers != null && i < headers.size(); i++) {
             if (names.contains(((Header) headers.get(i)).getKey())) {
                 return true;

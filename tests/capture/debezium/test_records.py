@@ -51,9 +51,9 @@ def record(
     """A record as the engine gives it; `at` is the LSN of its offset."""
     offset = jpype.JClass("java.util.HashMap")()
     offset.put("lsn", jpype.java.lang.Long(at))
-    source = jpype.JClass(f"{_CONNECT}.source.SourceRecord")(
-        offset, offset, topic, schema or schema_of(), None
-    )
+    # What has no value has no schema either.
+    of_value = None if value is None else schema or schema_of()
+    source = jpype.JClass(f"{_CONNECT}.source.SourceRecord")(offset, offset, topic, of_value, None)
     (made,) = jpype.JClass(
         "io.debezium.embedded.EmbeddedEngineChangeEvent"
     ).class_.getDeclaredConstructors()
@@ -111,13 +111,14 @@ def test_a_very_long_value_comes_whole_and_in_its_place() -> None:
 
 def test_each_event_confirms_its_own_record() -> None:
     records = [record("shop.t", row_of("t", n), at=n) for n in range(3)]
-    records.insert(1, record("shop.t", None))
+    records[1:1] = [record("shop.t", None)]
 
     events = events_of(records)
 
     assert [json.loads(event.line)["value"]["after"]["id"] for event in events] == [0, 1, 2]
     assert [event.offset()["lsn"] for event in events] == [0, 1, 2]
-    assert [event.record().equals(records[n]) for event, n in zip(events, (0, 2, 3), strict=True)]
+    confirmed = [event.record() for event in events]
+    assert all(one.equals(records[n]) for one, n in zip(confirmed, (0, 2, 3), strict=True))
 
 
 def test_rows_of_several_tables_have_their_own_schemas() -> None:
