@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 from polynya.lake.iceberg.deletion_vectors import Blob
@@ -20,6 +20,8 @@ from polynya.lake.iceberg.wanted import SortOrder
 from polynya.model.headers import PARTITION, Partition
 
 _NAMES = ("0.parquet", "1.parquet")
+#: A Parquet file begins and ends with these bytes; the length of its footer stands before the end.
+_MAGIC, _LENGTH = b"PAR1", 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,37 @@ class _Orders:
     now: SortOrder
     java: Any
     any_ever: bool
+
+
+class _Footers:
+    """Reads Parquet footers as Iceberg's own reader does.
+
+    `ParquetUtil.fileMetrics` would ask Hadoop's configuration for the defaults of its options, and
+    that reads and parses its XML for each file: 8 ms of 9 ms.
+    """
+
+    def __init__(self, iceberg: Any) -> None:
+        self._iceberg = iceberg
+
+    def metrics(self, footer: bytes, config: Any) -> Any:
+        """The Java `Metrics` of a file with this footer, as `footer_of` gives it."""
+        content = footer[len(_MAGIC) : -len(_MAGIC) - _LENGTH]
+        stream = self._iceberg.inmemory.InMemoryInputFile(bytearray(content)).newStream()
+        converter, everything = self._converter
+        read = converter.readParquetMetadata(stream, everything, None, False, len(content))
+        return self._iceberg.parquet.ParquetUtil.footerMetrics(read, self._none.stream(), config)
+
+    @cached_property
+    def _converter(self) -> tuple[Any, Any]:
+        """What reads a footer, and its filter that keeps all row groups."""
+        parquet = self._iceberg.shaded.org.apache.parquet
+        options = parquet.ParquetReadOptions.builder(parquet.conf.PlainParquetConfiguration())
+        made = parquet.format.converter.ParquetMetadataConverter
+        return made(options.build()), made.NO_FILTER
+
+    @cached_property
+    def _none(self) -> Any:
+        return self._iceberg.relocated.com.google.common.collect.ImmutableList.of()
 
 
 class JavaFiles:
@@ -52,6 +85,7 @@ class JavaFiles:
         self._parting: Parting | None = None
         self._orders: _Orders | None = None
         self._metrics = iceberg.MetricsConfig.forTable(table)
+        self._footers = _Footers(iceberg)
         self._mapper = iceberg.util.JsonUtil.mapper()
         self._texts: Any = None
         self._conditions: dict[tuple[Partition, ...], Any] = {}
@@ -103,10 +137,9 @@ class JavaFiles:
     def measured(self, file: DataFile, footer: bytes) -> Any:
         """A Java `DataFile` with metrics: what Iceberg's own reader finds in a Parquet footer.
 
-        It looks at no byte but the footer, so that it need not ask S3 for the file.
+        It need not ask S3 for the file.
         """
-        content = self._iceberg.inmemory.InMemoryInputFile(bytearray(footer))
-        metrics = self._iceberg.parquet.ParquetUtil.fileMetrics(content, self._metrics)
+        metrics = self._footers.metrics(footer, self._metrics)
         builder = (
             self._iceberg.DataFiles.builder(self.spec_of(file))
             .withPath(file.path)
