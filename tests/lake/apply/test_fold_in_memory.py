@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polynya.lake.apply.in_memory import LOCAL_EVENTS, needs_query
 from polynya.lake.apply.in_memory_fold import Versions, fold_chains, fold_latest
@@ -250,6 +252,30 @@ def test_records_of_several_key_columns_are_told_apart() -> None:
     others = [pa.array(["a", "ab", "abc"]), pa.array(["bc", "bc", ""]), pa.array([2, 1, 1])]
     assert len(set(records.numbers.to_pylist())) == 3
     assert records.of(others).to_pylist() == [records.numbers[2].as_py(), None, None]
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2) | st.none(), st.sampled_from("pq")), max_size=6),
+    others=st.lists(st.tuples(st.integers(0, 3) | st.none(), st.sampled_from("pqr")), unique=True),
+)
+def test_rows_and_records_find_each_other(rows: list[Any], others: list[Any]) -> None:
+    def columns(keys: list[Any]) -> list[pa.Array]:
+        kinds = (pa.int64(), pa.string())
+        return [pa.array([key[n] for key in keys], kind) for n, kind in enumerate(kinds)]
+
+    records = TouchedRecords(columns(rows))
+    known = list(dict.fromkeys(rows))
+    numbers = records.of(columns(others))
+
+    assert records.count == len(known)
+    assert records.numbers.type == pa.int32()
+    assert [known[number] for number in records.numbers.to_pylist()] == rows
+    of_records = [column.to_pylist() for column in records.keys()]  # noqa: SIM118 - a method
+    assert list(zip(*of_records, strict=True)) == known
+    assert numbers.to_pylist() == [known.index(k) if k in known else None for k in others]
+    assert records.places(numbers).to_pylist() == [
+        others.index(key) if key in others else None for key in known
+    ]
 
 
 def test_decimal_keys_are_compared_exactly() -> None:

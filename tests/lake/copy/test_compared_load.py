@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.lake.copy.compared_load import _ORDER, _are_older, _events, _Sides
+from polynya.lake.copy.compared_load import _ORDER, _are_older, _events, _read, _Side, _Sides
 from polynya.lake.fold.shape import Shape
+from polynya.lake.iceberg.deletes import FILE_STEP
 from polynya.lake.iceberg.reading import TableFile
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Reloading
@@ -152,3 +153,26 @@ def test_the_order_of_rows_is_not_read_where_their_ranges_tell_it(
     second = Reloading(DELETING, 2, STARTED.isoformat(), PLACE)
 
     assert _are_older([file], columns, second) is are_older
+
+
+def test_each_side_has_its_live_rows(tmp_path: Path) -> None:
+    """Of files with row groups of two, the second, third and fifth row of the middle one are gone.
+
+    So is the last one of the last file, which is of the other side.
+    """
+    column = {"id": 1, "name": "a", "type": "long"}
+    field = pa.field("a", pa.int64(), metadata={"PARQUET:field_id": "1"})
+    stored = []
+    for number in range(3):
+        rows = pa.table([pa.array(range(10 * number, 10 * number + 5))], pa.schema([field]))
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(rows, path, row_group_size=2)
+        stored.append((number, TableFile(LocalFiles(), str(path))))
+    gone = pa.array([FILE_STEP + at for at in (1, 2, 4)] + [2 * FILE_STEP + 4])
+
+    sides = _read(LocalFiles(), [_Side(stored[:2], [column]), _Side(stored[2:], [column])], gone)
+
+    assert [sorted(side.column("a").to_pylist()) for side in sides] == [
+        [0, 1, 2, 3, 4, 10, 13],
+        [20, 21, 22, 23],
+    ]

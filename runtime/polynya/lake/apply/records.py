@@ -76,11 +76,11 @@ class TouchedRecords:
         self._ordered: dict[int, pa.Array] = {}
         for column in keys:
             self._values.append(pc.unique(column))
-        numbers = pc.index_in(keys[0], value_set=self._values[0])
+        numbers = _places_among(keys[0], self._values[0])
         for index, column in enumerate(keys[1:], 1):
             pairs = self._paired(numbers, column, index)
             self._pairs.append(pc.unique(pairs))
-            numbers = pc.index_in(pairs, value_set=self._pairs[-1])
+            numbers = _places_among(pairs, self._pairs[-1])
         #: Number of the record of each row, int32.
         self.numbers: pa.Array = numbers
 
@@ -92,6 +92,14 @@ class TouchedRecords:
             numbers = pc.index_in(pairs, value_set=self._pairs[index - 1])
         return numbers
 
+    def places(self, numbers: pa.Array) -> pa.Array:
+        """Where each record is among other rows, by the numbers that `of` gives these, int32.
+
+        NULL for a record that is not among them; each is there once at most.
+        """
+        places = pc.inverse_permutation(_whole(numbers), max_index=self.count - 1)
+        return places.slice(0, self.count)
+
     @property
     def count(self) -> int:
         """How many records there are."""
@@ -99,10 +107,12 @@ class TouchedRecords:
 
     def keys(self) -> list[pa.Array]:
         """The keys of each record once, in the order of their numbers."""
-        first = pc.index_in(
-            pa.arange(0, self.count).cast(pa.int32()), value_set=_whole(self.numbers)
-        )
-        return [_whole(column).take(first) for column in self._keys]
+        keys = [_whole(column) for column in self._keys]
+        if self.count == len(self.numbers):
+            return keys
+        numbers = pa.arange(0, self.count).cast(pa.int32())
+        first = pc.index_in(numbers, value_set=_whole(self.numbers))
+        return [column.take(first) for column in keys]
 
     def has_nulls(self, column: int) -> bool:
         """Whether NULL is among the values of one key column."""
@@ -122,11 +132,7 @@ class TouchedRecords:
         """
         if any(column.null_count for column in self._keys):
             return None
-        count = 1 + (pc.max(self.numbers).as_py() or 0)
-        numbers = pa.arange(0, count).cast(pa.int32())
-        first = pc.index_in(numbers, value_set=_whole(self.numbers))
-        keys = [_whole(column).take(first) for column in self._keys]
-        index = SortedRows.of(keys, RECORD)
+        index = SortedRows.of(self.keys(), RECORD)
         columns = [*index.rows.columns, *index.keys]
         return SortedRows(index.keys, pa.RecordBatch.from_arrays(columns, [RECORD, *names]))
 
@@ -134,6 +140,16 @@ class TouchedRecords:
         values = self._values[index]
         indices = pc.index_in(column, value_set=values).cast(pa.int64())
         return pc.add(pc.multiply(numbers.cast(pa.int64()), len(values)), indices)
+
+
+def _places_among(rows: pa.Array, distinct: pa.Array) -> pa.Array:
+    """Where the value of each row is among the distinct ones, which are in the order of the rows.
+
+    int32. To look up a million values takes longer than to make them distinct.
+    """
+    if len(distinct) == len(rows):
+        return pa.arange(0, len(rows)).cast(pa.int32())
+    return pc.index_in(rows, value_set=distinct)
 
 
 def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:

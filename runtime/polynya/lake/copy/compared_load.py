@@ -7,7 +7,7 @@ only the rows that differ reach the apply. Values are equal here when they are f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,8 +21,7 @@ from polynya.lake.copy.compared_rows import events_of, hashes_of
 from polynya.lake.copy.stored_values import unequal
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import arrow_type
-from polynya.lake.iceberg.deletes import FILE_STEP, deleted_places
-from polynya.lake.iceberg.files import DataFile
+from polynya.lake.iceberg.deletes import deleted_places, positions
 from polynya.lake.iceberg.reading import TableFile, each_read, is_read_by, stored_file
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Reloading
@@ -72,6 +71,7 @@ def compared_load(
 
 
 _LOADED: Final = pa.array(["L", "D"])
+_NO_PLACES: Final = pa.array([], pa.int64())
 
 
 def has_only_inserts(target: DatasetTable, shape: Shape, snapshot: int) -> bool | str:
@@ -91,7 +91,8 @@ def has_only_inserts(target: DatasetTable, shape: Shape, snapshot: int) -> bool 
     try:
         if not all(stored_file(store, file.path).reads(columns) for file in files):
             return "a file has other types than the table, or lacks a value"
-        loaded = _read(store, list(enumerate(files)), columns, pa.array([], pa.int64()))
+        stored = [stored_file(store, file.path) for file in files]
+        (loaded,) = _read(store, [_Side(list(enumerate(stored)), columns)], _NO_PLACES)
     except (OSError, pa.ArrowException) as error:
         return f"a file was not read: {error}"
     if not pc.all(pc.equal(loaded.column(h.OPERATION), "L"), min_count=0).as_py():
@@ -108,6 +109,20 @@ class _Sides:
 
     loaded: pa.Table
     current: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Files of one side with their numbers, and the columns that are read of them."""
+
+    files: Sequence[tuple[int, TableFile]]
+    columns: Sequence[Mapping[str, Any]]
+
+    def none(self) -> pa.Table:
+        """None of its rows."""
+        return pa.table(
+            {one["name"]: pa.array([], arrow_type(one["type"])) for one in self.columns}
+        )
 
 
 def _both_sides(
@@ -138,15 +153,15 @@ def _both_sides(
     stored = [stored_file(store, file.path) for file in files]
     if defaults or not all(one.reads(columns) for one in stored):
         return "a file has other types than the table, or lacks a value"
-    numbered = list(enumerate(files))
+    numbered = list(enumerate(stored))
     many = len(sides[0])
     order = () if _are_older(stored[many:], by_name, reloading) else _ORDER
     of_both = ((*_OF_LOAD, *shape.data), (*_OF_CURRENT, *order, *shape.data))
-    loaded, current = (
-        _read(store, numbers, [by_name[name] for name in names], deleted.places)
-        for numbers, names in zip((numbered[:many], numbered[many:]), of_both, strict=True)
-    )
-    return _Sides(loaded, current)
+    both = [
+        _Side(some, [by_name[name] for name in names])
+        for some, names in zip((numbered[:many], numbered[many:]), of_both, strict=True)
+    ]
+    return _Sides(*_read(store, both, deleted.places))
 
 
 def _are_older(
@@ -165,30 +180,33 @@ def _are_older(
     return all(is_older(file, group) for file in files for group in file.groups)
 
 
-def _read(
-    store: DataFiles,
-    files: Sequence[tuple[int, DataFile]],
-    columns: Sequence[Mapping[str, Any]],
-    deleted: pa.Array,
-) -> pa.Table:
-    """Columns of the live rows of some files; `deleted` has the places by number of the file."""
+def _read(store: DataFiles, sides: Sequence[_Side], deleted: pa.Array) -> list[pa.Table]:
+    """The live rows of each side, in any order; `deleted` has the places by number of the file."""
+    parts = [
+        (side, number, file, group)
+        for side in sides
+        for number, file in side.files
+        for group in file.groups
+    ]
+    # The largest first: then no reader has to wait for another one for long.
+    parts.sort(key=lambda part: part[2].footer.row_group(part[3]).num_rows, reverse=True)
 
-    def parts() -> Iterator[tuple[int, DataFile, int]]:
-        for number, file in files:
-            yield from ((number, file, group) for group in stored_file(store, file.path).groups)
-
-    def live(part: tuple[int, DataFile, int]) -> pa.Table:
-        number, file, group = part
-        stored = stored_file(store, file.path)
-        rows = stored.read(group, columns)
-        if not len(deleted):
+    def live(part: tuple[_Side, int, TableFile, int]) -> pa.Table:
+        side, number, file, group = part
+        rows, gone = file.read(group, side.columns), positions(deleted, number)
+        if not len(gone):
             return rows
-        first = number * FILE_STEP + stored.starts[group]
-        places = pa.arange(first, first + rows.num_rows)
-        return rows.filter(pc.invert(pc.is_in(places, value_set=deleted)))
+        start = file.starts[group]
+        places = pa.arange(start, start + rows.num_rows)
+        return rows.filter(pc.invert(pc.is_in(places, value_set=gone)))
 
-    none = pa.table({one["name"]: pa.array([], arrow_type(one["type"])) for one in columns})
-    return pa.concat_tables([none, *each_read(store, live, parts())]).combine_chunks()
+    read = list(zip(parts, each_read(store, live, parts), strict=True))
+    return [
+        pa.concat_tables(
+            [side.none(), *(rows for part, rows in read if part[0] is side)]
+        ).combine_chunks()
+        for side in sides
+    ]
 
 
 def _events(
@@ -206,7 +224,7 @@ def _events(
     of_current = records.of(_keys(current, shape))
     stored_live = pc.invert(pc.is_in(current.column(h.OPERATION), value_set=DELETES))
     older = _older(current, reloading)
-    at = pc.index_in(records.numbers, value_set=of_current)
+    at = records.places(of_current)
     live = pc.equal(loaded.column(h.OPERATION), "L")
     was_live, was_older = (
         pc.fill_null(known.take(at), fill) for known, fill in ((stored_live, False), (older, True))

@@ -197,7 +197,7 @@ def _differing(
     """
     records = TouchedRecords([rows.column(key).combine_chunks() for key in shape.keys])
     of_stored = records.of([stored.column(key).combine_chunks() for key in shape.keys])
-    at = pc.index_in(records.numbers, value_set=of_stored)
+    at = records.places(of_stored).take(records.numbers)
     known = at.is_valid()
     same_keys = rows.select(list(shape.values)).filter(known)
     unlike = compare(same_keys.combine_chunks(), stored.take(at.drop_null()))

@@ -48,7 +48,10 @@ class _Footers:
         content = footer[len(_MAGIC) : -len(_MAGIC) - _LENGTH]
         stream = self._iceberg.inmemory.InMemoryInputFile(bytearray(content)).newStream()
         converter, everything = self._converter
-        read = converter.readParquetMetadata(stream, everything, None, False, len(content))
+        decryptor, is_encrypted = None, False
+        read = converter.readParquetMetadata(
+            stream, everything, decryptor, is_encrypted, len(content)
+        )
         return self._iceberg.parquet.ParquetUtil.footerMetrics(read, self._none.stream(), config)
 
     @cached_property
