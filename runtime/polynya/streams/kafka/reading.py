@@ -51,6 +51,9 @@ _PATIENCE: Final[Mapping[str, str]] = {
     "request.timeout.ms": "10000",
 }
 _COMMITTED: Final[Mapping[str, str]] = {"isolation.level": "read_committed"}
+#: Each read makes a client for each partition: to register its hundreds of metrics with the JVM,
+#: and to take them out again, costs more than to read a few thousand records.
+_UNSEEN: Final[Mapping[str, str]] = {"auto.include.jmx.reporter": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ def client_properties(source: KafkaSource, secrets: Vault | None = None) -> Clie
         {
             **_PATIENCE,
             **_COMMITTED,
+            **_UNSEEN,
             **{name: one.text for name, one in found.items()},
             "bootstrap.servers": source.bootstrap_servers,
         },
