@@ -83,11 +83,14 @@ def test_an_age_that_is_unknown_is_no_reason() -> None:
 
 def test_an_apply_is_long_by_its_changes_rather_than_by_the_table_that_they_change() -> None:
     turn, mebibyte = TimeSlice(long=False), 2**20
-    few_on_many = replace(FEW, size_bytes=mebibyte // 10, current_bytes=200 * mebibyte)
+    few_on_many = replace(FEW, size_bytes=mebibyte // 10, current_bytes=1000 * mebibyte)
     many_on_few = replace(FEW, size_bytes=4 * mebibyte, current_bytes=10 * mebibyte)
+    with_history = replace(few_on_many, history=True)
 
     assert not turn.must_wait_for(few_on_many.work_bytes)
     assert turn.must_wait_for(many_on_few.work_bytes)
+    assert turn.must_wait_for(with_history.work_bytes)
+    assert not turn.must_wait_for(replace(with_history, current_bytes=200 * mebibyte).work_bytes)
 
 
 COUNTS = st.integers(0, 10**9)

@@ -20,7 +20,7 @@ def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
     state = table.state
     pending = table.table.files(Partition.CHANGES, state.snapshot)
     if not pending:
-        return PendingFacts(0, 0, 0, 0)
+        return PendingFacts(0, 0, 0, 0, history=table.dataset.kept.history)
     current = table.table.files(Partition.CURRENT, state.snapshot)
     since = state.copy.pending_since(state.apply)
     return PendingFacts(
@@ -30,6 +30,7 @@ def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
         current_rows=sum(file.rows for file in current),
         current_bytes=sum(file.size_bytes for file in current),
         age=max(now - since, timedelta()) if since else None,
+        history=table.dataset.kept.history,
     )
 
 
