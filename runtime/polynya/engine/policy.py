@@ -42,7 +42,7 @@ class StepSpeeds:
 #: writes each of them.
 _LANDED_BYTES_PER_PENDING_BYTE: Final = 4
 #: Of Current an apply reads the keys, or an index of them, and a few columns of what matched: in
-#: 0.2 to 0.5 s of 900 MB, and a copy takes in 2 to 5 MB meanwhile. With history it reads whole rows.
+#: 0.2 to 0.5 s of 900 MB, in which a copy takes in 2 to 5 MB. With history it reads whole rows.
 _STORED_BYTES_PER_READ_BYTE: Final = 128
 _STORED_BYTES_PER_BYTE_OF_ROWS: Final = 16
 
