@@ -6,6 +6,7 @@ that Current has after an apply.
 
 from __future__ import annotations
 
+import gc
 import shutil
 import time
 from collections.abc import Iterator
@@ -56,6 +57,8 @@ def _measured(lake: Lake, sizes: Sizes, count: int, share: float) -> Measured:
     for number in range(sizes.view_warm_up + sizes.view_rounds):
         # Each is first as often as the other.
         for side in (0, 1) if number % 2 else (1, 0):
+            # Java keeps what a query has broadcast until Python collects the cycles of py4j.
+            gc.collect()
             began = time.perf_counter()
             _prints(lake, contenders[side])
             if number >= sizes.view_warm_up:

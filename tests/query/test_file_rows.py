@@ -17,6 +17,7 @@ from polynya.query import database, live_rows
 from polynya.query.database import EmbeddedDatabase
 from polynya.query.file_rows import FileRows, may_be_read
 from polynya.query.translate import NotEmbeddedError
+from polynya.store.data_files import LocalFiles
 from tests.lab.lab import Lab, drop, put
 from tests.query.test_answers import project_of
 from tests.query.test_committed_rows import three_files
@@ -168,6 +169,31 @@ def test_a_view_of_many_rows_is_read_by_duckdb(lab: Lab, monkeypatch: pytest.Mon
 
     rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
     assert sorted(rows) == [(2, "user 2"), (13, "user 13"), (22, "new"), (31, "more")]
+
+
+def test_what_says_where_rows_are_is_read_once_for_each_commit(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users, opened, open_file = three_files(lab), [], LocalFiles.open
+
+    def opening(files: LocalFiles, location: str) -> Any:
+        opened.append(location)
+        return open_file(files, location)
+
+    def answered() -> tuple[Any, set[str]]:
+        opened.clear()
+        _, batches = answer_embedded(
+            project_of(users), f"SELECT count(*) AS n, max(name) AS name FROM {lab.schema}.users"
+        )
+        return batches[0].to_pylist(), {Path(one).suffix for one in opened}
+
+    monkeypatch.setattr(LocalFiles, "open", opening)
+    first, again = answered(), answered()
+    users.copy(put(31, 5, name="zoe"))
+
+    assert first == ([{"n": 14, "name": "user 5"}], {".json", ".avro", ".parquet"})
+    assert again == (first[0], {".parquet"})
+    assert answered()[0] == [{"n": 15, "name": "zoe"}]
 
 
 def test_a_table_that_is_appended_to_is_read_by_duckdb_without_its_deletes(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from polynya.derived.inputs import QueryInput
     from polynya.engine.query_views import ViewQuery
     from polynya.query.registered_rows import RegisteredFolder, RegisteredSnapshot
+
+
+#: Views of which a process keeps the metadata.
+_KNOWN_VIEWS: Final = 64
 
 
 def embedded_view(project: LoadedProject, views: ProjectViews, name: str) -> EmbeddedView:
@@ -277,15 +281,20 @@ class ProjectViews:
             from polynya.lake.warehouse.rest_catalog import view_metadata
 
             return view_metadata(target, CATALOG, name)
-        local = LocalFiles()
-        if local.holds(metadata):
-            return document(local, metadata)
+        if LocalFiles().holds(metadata):
+            return _local_view(metadata)
         # Start-up time: PyIceberg's files.
         from pyiceberg.io import load_file_io
 
         return document(
             CatalogFiles(load_file_io(dict(self.tables.properties), metadata)), metadata
         )
+
+
+@lru_cache(maxsize=_KNOWN_VIEWS)
+def _local_view(metadata: str) -> Any:
+    """The metadata file of a local view, which never changes."""
+    return document(LocalFiles(), metadata)
 
 
 def _has_view(dataset: ResolvedDataset, schema: str, view: str) -> bool:

@@ -92,7 +92,10 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """Where a batch ends: at the first record with which one of the limits is reached."""
+    """Where a batch ends: at the first record with which one of the limits is reached.
+
+    Of columns, bytes are counted by the mean size of their records.
+    """
 
     max_rows: int = 200_000
     max_bytes: int = 64 * 1024 * 1024

@@ -6,7 +6,7 @@ all known and have their types are read this way. A property test compares both 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from io import BytesIO
@@ -81,23 +81,6 @@ class ColumnarRecords:
         yield self.file, self.first, self.count - sum(count for _, count in self.following)
         for file, count in self.following:
             yield file, 0, count
-
-    def place(self, index: int) -> tuple[str, int]:
-        """The file of the record at an index of the chunk, and its index there."""
-        for file, first, count in self.files():
-            if index < count:
-                return file, first + index
-            index -= count
-        raise IndexError(index)
-
-    def index(self, file: str, offset: int) -> int | None:
-        """The index in the chunk of the record at an index of a file; None: it is not here."""
-        before = 0
-        for other, first, count in self.files():
-            if other == file and first <= offset < first + count:
-                return before + offset - first
-            before += count
-        return None
 
     def head(self, count: int) -> ColumnarRecords:
         """Its first records, of a chunk of one file."""
@@ -423,7 +406,13 @@ def _rows(
         return table, []
     good = pa.array([index not in places.faults for index in range(count)], pa.bool_())
     refused = [
-        Rejected(*chunk.place(index), rule, error, chunk.raw(index))
+        Rejected(
+            service["__file"][index].as_py(),
+            service["__offset"][index].as_py(),
+            rule,
+            error,
+            chunk.raw(index),
+        )
         for index, (rule, error) in sorted(places.faults.items())
     ]
     return table.filter(good), refused
@@ -440,17 +429,20 @@ def _schema(known: KnownTable) -> pa.Schema:
     )
 
 
-@dataclass(frozen=True, slots=True)
 class _Texts:
     """The records of chunks as text."""
 
-    chunks: list[ColumnarRecords]
+    def __init__(self, chunks: Iterable[ColumnarRecords]) -> None:
+        #: By file: indices in it of records of a chunk, the index there of the first, the chunk.
+        self._spans: dict[str, list[tuple[range, int, ColumnarRecords]]] = {}
+        for chunk in chunks:
+            before = 0
+            for file, first, count in chunk.files():
+                here = (range(first, first + count), before, chunk)
+                self._spans.setdefault(file, []).append(here)
+                before += count
 
     def of(self, file: str, offset: int) -> bytes:
         """The text of the record at an offset of a file."""
-        ((chunk, index),) = (
-            (chunk, index)
-            for chunk in self.chunks
-            if (index := chunk.index(file, offset)) is not None
-        )
-        return chunk.raw(index)
+        ((indices, before, chunk),) = (one for one in self._spans[file] if offset in one[0])
+        return chunk.raw(before + indices.index(offset))

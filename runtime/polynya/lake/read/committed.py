@@ -14,7 +14,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,6 +49,8 @@ _POSITION_DELETES: Final = 1
 #: The status of an entry that a commit took out.
 _DELETED_ENTRY: Final = 2
 _GZIP: Final = b"\x1f\x8b"
+#: Tables of which a process keeps what it has read: statements ask for the same few of them.
+_KNOWN_TABLES: Final = 16
 #: Files that are asked for at the same time where PyIceberg reads them.
 _READERS: Final = 16
 
@@ -68,7 +70,8 @@ class LiveFile:
 class CommittedTable:
     """A table as one metadata file of it has it; nothing is read before it is asked for.
 
-    All raise OSError where a file cannot be read. One thread at a time uses a table.
+    All raise OSError where a file cannot be read. Two threads may read the same file, each for
+    itself.
     """
 
     def __init__(
@@ -247,6 +250,12 @@ class CommittedTable:
         return names.index(PARTITION) if PARTITION in names else None
 
 
+@lru_cache(maxsize=_KNOWN_TABLES)
+def local_table(metadata_location: str) -> CommittedTable:
+    """The local table of a metadata file, which never changes: what was read of it stays."""
+    return CommittedTable(metadata_location, LocalFiles())
+
+
 class CommittedTables(Tables[CommittedTable]):
     """The tables and views of a catalog as they were at one moment.
 
@@ -265,7 +274,8 @@ class CommittedTables(Tables[CommittedTable]):
     @override
     def load_table(self, identifier: tuple[str, str]) -> CommittedTable:
         place = place_of(self._places, identifier)
-        return CommittedTable(place, self._files_of(place))
+        local = LocalFiles().holds(place)
+        return local_table(place) if local else CommittedTable(place, self._files_of(place))
 
     def view(self, name: str) -> PublishedView | None:
         """The view that is called `schema.view`; None where there is none, or none of Spark."""
