@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import random
@@ -14,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.java_gateway import JavaObject
 
-from polynya.engine.answers import answer_embedded
+from polynya.engine.answers import Answers, QueryEngine, answer_embedded
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.query import Statement, answer
 from polynya.model.loader import LoadedProject, load_project
@@ -212,6 +214,25 @@ def test_doubles_that_are_no_numbers(lab: Lab) -> None:
     shown += ", x + y AS g, x - y AS h, x * y AS i, x / y AS j, -x AS k"
     statement = f"SELECT {shown} FROM {lab.schema}.users"
     assert assert_same(project_of(users), lab, statement) == len(pairs)
+
+
+def test_spark_keeps_nothing_of_former_statements(lab: Lab) -> None:
+    users = lab.feed()
+    users.copy(put(1, 1, name="Ann"))
+    answers = Answers(project_of(users), lambda: lab.spark, engine=QueryEngine.SPARK)
+    statement = Statement(f"SELECT count(*) FROM {lab.schema}.users")
+
+    def java_objects_after_a_statement() -> int:
+        list(answers.answer(statement).batches)
+        return sum(isinstance(one, JavaObject) for one in gc.get_objects())
+
+    gc.disable()
+    try:
+        counts = [java_objects_after_a_statement() for _ in range(6)]
+    finally:
+        gc.enable()
+
+    assert counts[-1] <= counts[1]
 
 
 def test_what_the_rows_decide_goes_to_spark(lab: Lab) -> None:

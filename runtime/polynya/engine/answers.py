@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -104,6 +105,9 @@ class Answers:
         from polynya.engine.session_views import registered_views
         from polynya.lake.read.query import answer
 
+        # Java keeps what a statement has broadcast as long as Python has its objects, and each
+        # object of py4j that was called is a cycle.
+        gc.collect()
         with registered_views(self.spark, self.project, statement.text) as text:
             return answer(self.spark, replace(statement, text=text), limit=limit)
 
