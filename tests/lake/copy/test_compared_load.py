@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.lake.copy.compared_load import _ORDER, _are_older, _events, _read, _Side, _Sides
+from polynya.lake.copy.compared_load import _ORDER, _are_older, _events, _read, _SideFiles, _Sides
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.deletes import FILE_STEP
 from polynya.lake.iceberg.reading import TableFile
@@ -170,7 +170,9 @@ def test_each_side_has_its_live_rows(tmp_path: Path) -> None:
         stored.append((number, TableFile(LocalFiles(), str(path))))
     gone = pa.array([FILE_STEP + at for at in (1, 2, 4)] + [2 * FILE_STEP + 4])
 
-    sides = _read(LocalFiles(), [_Side(stored[:2], [column]), _Side(stored[2:], [column])], gone)
+    sides = _read(
+        LocalFiles(), [_SideFiles(stored[:2], [column]), _SideFiles(stored[2:], [column])], gone
+    )
 
     assert [sorted(side.column("a").to_pylist()) for side in sides] == [
         [0, 1, 2, 3, 4, 10, 13],

@@ -92,7 +92,7 @@ def has_only_inserts(target: DatasetTable, shape: Shape, snapshot: int) -> bool 
         if not all(stored_file(store, file.path).reads(columns) for file in files):
             return "a file has other types than the table, or lacks a value"
         stored = [stored_file(store, file.path) for file in files]
-        (loaded,) = _read(store, [_Side(list(enumerate(stored)), columns)], _NO_PLACES)
+        (loaded,) = _read(store, [_SideFiles(list(enumerate(stored)), columns)], _NO_PLACES)
     except (OSError, pa.ArrowException) as error:
         return f"a file was not read: {error}"
     if not pc.all(pc.equal(loaded.column(h.OPERATION), "L"), min_count=0).as_py():
@@ -112,7 +112,7 @@ class _Sides:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _SideFiles:
     """Files of one side with their numbers, and the columns that are read of them."""
 
     files: Sequence[tuple[int, TableFile]]
@@ -158,7 +158,7 @@ def _both_sides(
     order = () if _are_older(stored[many:], by_name, reloading) else _ORDER
     of_both = ((*_OF_LOAD, *shape.data), (*_OF_CURRENT, *order, *shape.data))
     both = [
-        _Side(some, [by_name[name] for name in names])
+        _SideFiles(some, [by_name[name] for name in names])
         for some, names in zip((numbered[:many], numbered[many:]), of_both, strict=True)
     ]
     return _Sides(*_read(store, both, deleted.places))
@@ -180,7 +180,7 @@ def _are_older(
     return all(is_older(file, group) for file in files for group in file.groups)
 
 
-def _read(store: DataFiles, sides: Sequence[_Side], deleted: pa.Array) -> list[pa.Table]:
+def _read(store: DataFiles, sides: Sequence[_SideFiles], deleted: pa.Array) -> list[pa.Table]:
     """The live rows of each side, in any order; `deleted` has the places by number of the file."""
     parts = [
         (side, number, file, group)
@@ -191,7 +191,7 @@ def _read(store: DataFiles, sides: Sequence[_Side], deleted: pa.Array) -> list[p
     # The largest first: then no reader has to wait for another one for long.
     parts.sort(key=lambda part: part[2].footer.row_group(part[3]).num_rows, reverse=True)
 
-    def live(part: tuple[_Side, int, TableFile, int]) -> pa.Table:
+    def live(part: tuple[_SideFiles, int, TableFile, int]) -> pa.Table:
         side, number, file, group = part
         rows, gone = file.read(group, side.columns), positions(deleted, number)
         if not len(gone):
