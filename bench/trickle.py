@@ -1,6 +1,7 @@
 """Many small datasets in one driver, into each of which one record trickles every second.
 
-Prints for each interval the steps per second (copies and applies), the age of the records when they
+A process of its own writes the records, so that the driver does nothing but its work. Prints for
+each interval the steps per second (copies and applies), the age of the records when they
 could be queried, and the memory of the JVM and of Python. `python -m bench.trickle --help`
 """
 
@@ -14,9 +15,10 @@ import statistics
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -94,54 +96,30 @@ def change(table: str, number: int) -> dict[str, Any]:
 
 
 class Trickle:
-    """Lands a record for each table again and again, and takes away what was copied."""
+    """Records that a process of its own lands, round after round, and their ages in the tables.
+
+    A record counts from the beginning of its round, before its file exists.
+    """
 
     def __init__(self, folder: Path, options: Options) -> None:
-        self._folder = folder
-        self._options = options
         self._lock = threading.Lock()
-        self._landed: dict[str, deque[tuple[float, Path]]] = {}
+        self._rounds: list[float] = []
+        self._copied = dict.fromkeys(names(options), 0)
         self._ages: list[float] = []
-
-    def land(self, stop: threading.Event) -> None:
-        """Land until told to stop."""
-        began, number = time.monotonic(), 0
-        while not stop.is_set():
-            number += 1
-            write = self._by_table if self._options.kind == "json" else self._shared
-            write(number)
-            stop.wait(max(0.0, began + number * self._options.seconds - time.monotonic()))
-
-    def _by_table(self, number: int) -> None:
-        for name in names(self._options):
-            file = self._folder / name / f"{number:08d}.json"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            self._write(file, [record(name, number)], [name])
-
-    def _shared(self, number: int) -> None:
-        tables = names(self._options)
-        file = self._folder / f"{number:08d}.jsonl"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._write(file, [change(name, number) for name in tables], tables)
-
-    def _write(self, file: Path, records: Sequence[Any], tables: Sequence[str]) -> None:
-        temporary = file.with_name(f".{file.name}")
-        temporary.write_text("".join(f"{json.dumps(one)}\n" for one in records))
-        with self._lock:
-            for name in tables:
-                self._landed.setdefault(name, deque()).append((time.monotonic(), file))
-        temporary.rename(file)
+        self._writer, theirs = Pipe()
+        # A fork would take the threads of the JVM's client along.
+        self._process = get_context("spawn").Process(target=land, args=(theirs, folder, options))
+        self._process.start()
 
     def copied(self, table: str, rows: int) -> None:
-        """A table has its oldest records; the writer removes those that it no longer awaits."""
+        """A table has its next records; the writer removes their files."""
         now = time.monotonic()
         with self._lock:
-            waiting = self._landed.get(table, deque())
-            done = [waiting.popleft() for _ in range(min(rows, len(waiting)))]
-            self._ages += [now - at for at, _ in done]
-        if self._options.kind == "json":
-            for _, file in done:
-                file.unlink(missing_ok=True)
+            self._take_rounds()
+            first = self._copied[table]
+            self._copied[table] = last = min(first + rows, len(self._rounds))
+            self._ages += [now - began for began in self._rounds[first:last]]
+            self._writer.send((table, first, last))
 
     def ages(self) -> list[float]:
         """Ages, in seconds, of the records that were copied since the last call."""
@@ -152,8 +130,63 @@ class Trickle:
     def oldest(self) -> float:
         """Seconds that the oldest record waits which is not copied."""
         with self._lock:
-            since = [waiting[0][0] for waiting in self._landed.values() if waiting]
-        return time.monotonic() - min(since) if since else 0.0
+            self._take_rounds()
+            waiting = self._rounds[min(self._copied.values()) :]
+        return time.monotonic() - waiting[0] if waiting else 0.0
+
+    def end(self) -> None:
+        """Land nothing more."""
+        with self._lock:
+            self._writer.send(None)
+        self._process.join()
+
+    def _take_rounds(self) -> None:
+        while self._writer.poll():
+            self._rounds.append(self._writer.recv())
+
+
+def land(engine: Connection, folder: Path, options: Options) -> None:
+    """Land a record for each table again and again, until told to stop.
+
+    Each round tells when it begins. What comes back are the records that a table has: its name, and
+    the first and the last round.
+    """
+    began, number = time.monotonic(), 0
+    while True:
+        while engine.poll():
+            if (copied := engine.recv()) is None:
+                return
+            _remove(folder, options, *copied)
+        engine.send(time.monotonic())
+        _write_round(folder, options, number)
+        number += 1
+        time.sleep(max(0.0, began + number * options.seconds - time.monotonic()))
+
+
+def _write_round(folder: Path, options: Options, number: int) -> None:
+    tables = names(options)
+    if options.kind == "debezium":
+        _write(folder / f"{number:08d}.jsonl", [change(name, number) for name in tables])
+        return
+    for name in tables:
+        _write(_file(folder, name, number), [record(name, number)])
+
+
+def _write(file: Path, records: Sequence[Any]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}")
+    temporary.write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    temporary.rename(file)
+
+
+def _remove(folder: Path, options: Options, table: str, first: int, last: int) -> None:
+    if options.kind == "json":
+        for number in range(first, last):
+            _file(folder, table, number).unlink()
+
+
+def _file(folder: Path, table: str, number: int) -> Path:
+    return folder / table / f"{number:08d}.json"
 
 
 @dataclass
@@ -195,22 +228,25 @@ def measure(
     spark: SparkSession, trickle: Trickle, seen: Seen, options: Options
 ) -> tuple[float, float]:
     """Print a line for each interval, and the second half in one; p50 and p95 of that."""
-    began, processor = time.monotonic(), processor_seconds(spark)
+    began, processor = time.monotonic(), _processors(spark)
     before, late = (0, 0), []
-    print("minute  copies/s applies/s  age p50, p95  oldest   JVM, heap, Python (MiB)  JVM CPU")
+    print("minute  copies/s applies/s  age p50, p95  oldest   JVM, heap, Python (MiB)  their CPU")
     while time.monotonic() - began < options.minutes * 60:
         started = time.monotonic()
         time.sleep(options.interval)
         took, now = time.monotonic() - started, (seen.copies, seen.applies)
         copies, applies = ((after - one) / took for after, one in zip(now, before, strict=True))
-        ages, spent = trickle.ages(), processor_seconds(spark)
+        ages, spent = trickle.ages(), _processors(spark)
+        of_java, of_python = (
+            (after - one) / took for after, one in zip(spent, processor, strict=True)
+        )
         jvm, python, heap = memory(spark)
         minute = (time.monotonic() - began) / 60
         p50, p95 = quantiles(ages)
         figures = (
             f"{minute:6.1f}  {copies:8.2f} {applies:9.2f}",
             f"{p50:6.1f} {p95:6.1f}  {trickle.oldest():6.1f}",
-            f"{jvm:6.0f} {heap:6.0f} {python:6.0f}  {(spent - processor) / took:20.2f}",
+            f"{jvm:6.0f} {heap:6.0f} {python:6.0f}  {of_java:15.2f} {of_python:5.2f}",
         )
         print("  ".join(figures), flush=True)
         before, processor = now, spent
@@ -219,6 +255,11 @@ def measure(
     half = quantiles(late)
     print(f"second half: p95 {half[1]:.1f} s of {len(late):,} records")
     return half
+
+
+def _processors(spark: SparkSession) -> tuple[float, float]:
+    """Seconds of a processor that the JVM and Python took so far."""
+    return processor_seconds(spark), time.process_time()
 
 
 def quantiles(ages: Sequence[float]) -> tuple[float, float]:
@@ -239,16 +280,13 @@ def run(options: Options) -> None:
         seen = Seen(trickle)
         context = EngineContext(spark=spark, landing=LocalObjectStore(landing), sink=seen.note)
         work = units(context, [task(options)])
-        threads = [
-            _started(lambda: trickle.land(context.stop)),
-            _started(lambda: run_until_stopped(context, work)),
-        ]
+        thread = _started(lambda: run_until_stopped(context, work))
         try:
             half = measure(spark, trickle, seen, options)
         finally:
             context.stop.set()
-            for thread in threads:
-                thread.join()
+            thread.join()
+            trickle.end()
         print(f"{len(seen.failures)} failures", *seen.failures[:3], sep="\n")
         if not seen.failures:
             notes.add(*age_points(half, options))
