@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from polynya.engine.policy import with_a_copy
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.removal import Rewriting
 from polynya.lake.read.verify import verify
@@ -100,6 +102,19 @@ def test_the_policy_decides_with_the_batch_in_mind(lab: Lab) -> None:
         users.run("policy")
 
     assert steps(users) == ["copy", "copy+apply", "copy"]
+
+
+def test_a_copy_takes_the_apply_along_before_the_whole_age(lab: Lab) -> None:
+    users = lab.feed()
+    early = with_a_copy(users.task.apply, f"{lab.schema}.users").max_pending_age
+    second = timedelta(seconds=1)
+    for sequence, passed in enumerate((timedelta(), early - second, second), 1):
+        lab.clock.advance(passed)
+        users.land(put(sequence, sequence, name="x"))
+        users.run("policy")
+
+    assert early < users.task.apply.max_pending_age
+    assert steps(users) == ["copy", "copy", "copy+apply"]
 
 
 def test_rows_that_are_written_again_do_not_come_with_events(

@@ -634,7 +634,8 @@ class ApplyPolicy(Frozen):
     )
     max_pending_age: Duration = Field(
         default=timedelta(minutes=1),
-        description="Apply when the oldest pending change is this old. Default: `1m`.",
+        description="Apply when the oldest pending change is this old; an apply that a copy takes "
+        "along comes up to a quarter earlier. Default: `1m`.",
     )
     min_fraction: float = Field(
         default=0.01,
