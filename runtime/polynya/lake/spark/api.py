@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from py4j.clientserver import JavaClient
+    from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER, JavaClient
     from py4j.java_gateway import JavaObject
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark import StorageLevel, TaskContext, java_gateway
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.util import PythonEvalType
 
 __all__ = [
+    "SHUTDOWN_FINALIZER_WORKER",
     "AccumulatorParam",
     "CapturedException",
     "Column",
@@ -55,6 +56,7 @@ _MODULES: Final = {
     "Py4JJavaError": "py4j.protocol",
     "PySparkException": "pyspark.errors",
     "PythonEvalType": "pyspark.util",
+    "SHUTDOWN_FINALIZER_WORKER": "py4j.clientserver",
     "StorageLevel": "pyspark",
     "TaskContext": "pyspark",
     "UserDefinedFunction": "pyspark.sql.udf",

@@ -24,6 +24,7 @@ from polynya.lake.spark import api
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.catalog import CATALOG, stored_name
 from polynya.lake.spark.local_files import write_plain_files
+from polynya.lake.spark.releases import release_together
 from polynya.lake.spark.standalone import on_cluster
 from polynya.lake.spark.tracing import log_statements, trace_session
 from polynya.model.config.dataset import ResolvedDataset
@@ -227,6 +228,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     # Before anything asks for the catalog, which reads them then.
     for key, value in settings.secrets.items():
         spark.conf.set(f"spark.sql.catalog.{CATALOG}.{key}", value)
+    release_together(spark)
     _keep_names(spark._jvm)
     write_plain_files(spark)
     trace_session(spark)
