@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
 from itertools import islice
+from operator import attrgetter
 from typing import Final, TypeAlias, overload
 
 from polynya.formats.batch import WHOLE_FILE, DatasetBatch, FilePart, FileProgress, Rejected
@@ -33,6 +34,7 @@ _UNFINISHED = (".tmp", ".part", ".partial", ".inprogress", ".crdownload", ".crc"
 _HIDDEN = (".", "_")
 
 
+_path = attrgetter("path")
 #: Where the part of a glob ends that names files as it stands.
 _WILD = re.compile(r"[*?\[]")
 
@@ -41,8 +43,8 @@ class LandedFiles(Sequence[ObjectInfo]):
     """Landed files in path order: those of one dataset are found without looking at all others."""
 
     def __init__(self, files: Iterable[ObjectInfo] = ()) -> None:
-        self._files = sorted(files, key=lambda info: info.path)
-        self.paths = frozenset(info.path for info in self._files)
+        self._files = sorted(files, key=_path)
+        self.paths = frozenset(map(_path, self._files))
 
     @overload
     def __getitem__(self, index: int) -> ObjectInfo: ...
@@ -86,10 +88,6 @@ class LandedFiles(Sequence[ObjectInfo]):
         files = self._files if files is None else files
         begin = bisect_left(files, start, key=_path)
         return begin, bisect_right(files, start, begin, key=lambda info: info.path[: len(start)])
-
-
-def _path(info: ObjectInfo) -> str:
-    return info.path
 
 
 def _versions(files: Sequence[ObjectInfo]) -> list[tuple[str, int, str]]:

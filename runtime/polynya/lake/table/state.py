@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -105,7 +105,7 @@ class ApplyState:
     def to_json(self) -> str:
         """The state as a table holds it."""
         truncates = [list(astuple(truncate)) for truncate in self.truncates]
-        return json.dumps({**asdict(self), "truncates": truncates}, ensure_ascii=False)
+        return _json({**_fields(self), "truncates": truncates})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -117,6 +117,15 @@ class ApplyState:
             values["retaining"] = Retaining(**values["retaining"])
         values["truncates"] = [TruncateEvent(*truncate) for truncate in values.get("truncates", ())]
         return cls(**values)
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name. `asdict` would copy all that is in them."""
+    return {field.name: getattr(part, field.name) for field in fields(part)}
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, ensure_ascii=False, default=_fields)
 
 
 #: How many changes of its source's shape a table remembers: every commit writes them.
@@ -503,11 +512,11 @@ class CopyState:
 
     def to_json(self) -> str:
         """The fields of all parts side by side, as every version has written them."""
-        # Thousands of files in a folder that nobody empties: `asdict` would copy each of them.
-        values = asdict(replace(self, position=replace(self.position, files={})))
+        values = _fields(self)
         for part in _PARTS:
-            values |= values.pop(part)
+            values |= _fields(values.pop(part))
         if self.reloading is not None:
+            values["reloading"] = _fields(self.reloading)
             values["reloading"]["files"] = written(self.reloading.files)
             if begun := FilesProgress.of(self.reloading.files).begun():
                 values["reloading"]["begun"] = begun
@@ -515,7 +524,7 @@ class CopyState:
         files = FilesProgress.of(self.position.files)
         if begun := files.begun():
             values["begun"] = begun
-        text = json.dumps(values, ensure_ascii=False).removesuffix("}")
+        text = _json(values).removesuffix("}")
         return f'{text}, "files": {files.to_json()}}}'
 
     @classmethod
