@@ -23,7 +23,12 @@ from sqlglot.errors import SqlglotError
 from typing_extensions import TypeVar
 
 from polynya.formats.values.arrow_types import arrow_type
-from polynya.lake.fold.live_views import columns_of, definitions, reads_late_records_only
+from polynya.lake.fold.live_views import (
+    columns_of,
+    definitions,
+    reads_late_records_only,
+    shows_newest_rows,
+)
 from polynya.lake.fold.shape import Shape
 from polynya.lake.fold.sql import STORED_SEQUENCE
 from polynya.lake.read.committed import CommittedTable
@@ -64,6 +69,8 @@ _TIMES: Final = (TIMESTAMP, TIMESTAMP_NTZ, DATE)
 _CHUNK_ROWS: Final = 1_000_000
 #: Below this many stored rows it takes longer to make a database that may read their files.
 _LEAST_FILE_ROWS: Final = 100_000
+#: What tells the order of events, and which of them may be late.
+_ORDER: Final = (h.CHANGE_IDENTIFIER, h.SEQUENCE_TAIL, h.COPY_CHANGE_IDENTIFIER)
 #: What `current_view` shows of a table that is appended to.
 _IS_SHOWN: Final = f"coalesce({h.OPERATION} NOT IN ('D', 'T'), true)"
 
@@ -186,6 +193,10 @@ class LiveRows:
         if self._is_coalesced:
             yield from self._whole()
             return
+        if (newest := self._newest_changes()) is not None:
+            yield from newest.shown
+            yield from self._quiet(self._shown_partitions, newest.touched)
+            return
         changes, touched = self._changes(), None
         if changes.num_rows:
             check_fold(self._live.dataset, self._live.shape, self._live.view)
@@ -219,6 +230,9 @@ class LiveRows:
         found = stored.in_files(self.schema, self._live.shape.keys, current)
         if found is None:
             return None
+        if (newest := self._newest_changes()) is not None:
+            shown = pa.Table.from_batches(newest.shown, self.schema)
+            return replace(found, touched=newest.touched, beside=shown)
         changes = self._changes()
         check_fold(self._live.dataset, self._live.shape, self._live.view)
         touched = _distinct(changes, self._live.shape.keys)
@@ -316,6 +330,31 @@ class LiveRows:
         """The pending changes."""
         return self._stored.table(self._folded_columns, {Partition.CHANGES})
 
+    def _newest_changes(self) -> _NewestChanges | None:
+        """The newest pending change of each record, where the view shows that of it; else None.
+
+        Arrow finds them while DuckDB would still plan the text of the view.
+        """
+        live, shape = self._live, self._live.shape
+        is_current = live.view == live.dataset.relations.view
+        if not (is_current and shows_newest_rows(live.dataset, shape)):
+            return None
+        _check_plain(shape)
+        check_fold(live.dataset, shape, live.view)
+        names = {*self._inner.names, *shape.keys, h.OPERATION, *_ORDER}
+        changes = self._stored.table(names, {Partition.CHANGES})
+        # Start-up time: most tables have nothing pending.
+        from polynya.lake.apply.in_memory_fold import newest_events
+        from polynya.lake.apply.records import DELETES
+
+        newest = newest_events(changes, shape.keys) if changes.num_rows else None
+        if newest is None:
+            return None
+        is_delete = pc.is_in(newest.column(h.OPERATION), value_set=DELETES)
+        shown = newest.filter(pc.invert(is_delete)).select(self._inner.names).combine_chunks()
+        rows = [self._filtered(_cast(batch, self._inner)) for batch in shown.to_batches()]
+        return _NewestChanges(newest.select(list(shape.keys)), rows)
+
     def _folded(self, changes: pa.Table) -> list[pa.RecordBatch]:
         """The rows that the view shows of the records with pending changes."""
         if not changes.num_rows:
@@ -374,6 +413,14 @@ class LiveRows:
             rows = where_holds(table, pa.Table.from_batches([batch]), where)
             batch = rows.combine_chunks().to_batches()[0] if rows.num_rows else batch.slice(0, 0)
         return batch.select(self.schema.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _NewestChanges:
+    """The keys of the records with pending changes, once each, and the rows that these show."""
+
+    touched: pa.Table
+    shown: list[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)

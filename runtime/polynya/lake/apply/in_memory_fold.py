@@ -14,6 +14,7 @@ in Current, every delete a tombstone in Prior, and the row that was there goes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -265,6 +266,27 @@ def fold_latest(
         removed=pc.sum(matches.column(IN_CURRENT)).as_py() or 0,
     )
     return Versions(rows, counted)
+
+
+def newest_events(events: pa.Table, keys: Sequence[str]) -> pa.Table | None:
+    """Of rows of Changes the newest one of each record, in any order.
+
+    None where an event may be older than a stored version, or shares its place with another one.
+    """
+    identifiers = events.column(h.CHANGE_IDENTIFIER)
+    if events.column(h.COPY_CHANGE_IDENTIFIER).null_count or identifiers.null_count:
+        return None
+    records = TouchedRecords([column(events, key) for key in keys])
+    if records.count == events.num_rows:
+        return events
+    places = pa.table({"record": records.numbers, "sequence": sequences(events)})
+    order = pc.sort_indices(places, sort_keys=[(name, "ascending") for name in places.column_names])
+    record, sequence = (column(places, name).take(order) for name in places.column_names)
+    follows = follows_on(record)
+    if pc.any(pc.and_(follows, pc.equal(shifted(sequence), sequence))).as_py():
+        return None
+    last = pc.invert(pa.concat_arrays([follows[1:], pa.array([False])]))
+    return events.take(order.filter(last))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,67 @@
+"""The newest pending event of each record, found in memory, against plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from polynya.lake.apply.in_memory_fold import newest_events
+from polynya.model import headers as h
+
+#: A key of two columns, the two parts of the place in the order, and whether it may be late.
+Event = tuple[int, str, str, str | None, bool]
+EVENTS = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from(["", "a"]),
+        st.sampled_from(["1", "2", "20"]),
+        st.sampled_from([None, "0", "5"]),
+        st.sampled_from([False] * 9 + [True]),
+    ),
+    max_size=8,
+)
+
+
+def rows_of(events: Sequence[Event]) -> pa.Table:
+    """Rows of Changes with their number as data."""
+    columns = list(zip(*events, strict=True)) or [()] * 5
+    return pa.table(
+        {
+            "id": pa.array(columns[0], pa.int64()),
+            "name": pa.array(columns[1], pa.string()),
+            h.CHANGE_IDENTIFIER: pa.array(columns[2], pa.string()),
+            h.SEQUENCE_TAIL: pa.array(columns[3], pa.string()),
+            h.COPY_CHANGE_IDENTIFIER: pa.array(
+                [None if late else "1" for late in columns[4]], pa.string()
+            ),
+            "number": pa.array(range(len(events)), pa.int64()),
+        }
+    )
+
+
+def newest_in_python(events: Sequence[Event]) -> list[int] | None:
+    """The numbers of the newest events; None where an event is late or shares its place."""
+    newest: dict[Any, tuple[str, int]] = {}
+    places = set()
+    for number, (key, name, identifier, tail, late) in enumerate(events):
+        place = (key, name, identifier + (tail or ""))
+        if late or place in places:
+            return None
+        places.add(place)
+        newest[key, name] = max(newest.get((key, name), ("", -1)), (place[2], number))
+    return sorted(number for _, number in newest.values())
+
+
+@given(EVENTS)
+@example([(1, "", "2", "0", False), (1, "", "20", None, False)])
+@example([(1, "", "1", None, False), (1, "", "1", None, False)])
+@example([(1, "", "1", None, True)])
+def test_the_newest_event_of_each_record_is_found(events: list[Event]) -> None:
+    found = newest_events(rows_of(events), ["id", "name"])
+
+    numbers = None if found is None else sorted(found.column("number").to_pylist())
+    assert numbers == newest_in_python(events)
