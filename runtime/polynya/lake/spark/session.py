@@ -6,6 +6,7 @@ docs/adr/0002-spark-session.md.
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import re
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -131,6 +132,8 @@ def asked_heap(text: str, machine_mib: int) -> int:
     return mib
 
 
+#: `M_ARENA_MAX` of glibc's malloc.h.
+_M_ARENA_MAX: Final = -8
 #: One session is started at a time.
 _starting = threading.Lock()
 #: Standard output belongs to results: what the JVM has to say goes to standard error.
@@ -229,6 +232,7 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     for key, value in settings.secrets.items():
         spark.conf.set(f"spark.sql.catalog.{CATALOG}.{key}", value)
     release_together(spark)
+    _share_malloc_arenas()
     _keep_names(spark._jvm)
     write_plain_files(spark)
     trace_session(spark)
@@ -237,6 +241,17 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
     # answer.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return spark
+
+
+def _share_malloc_arenas() -> None:
+    """Let all threads of Python take memory from two arenas of glibc, where that is there.
+
+    By default there are eight for each core. The footers of data files are kept for long, and each
+    holds a part of an arena that its former neighbours have left: with 500 small tables the arenas
+    grew to 290 MiB in 25 minutes, although Arrow, Python and DuckDB have allocators of their own.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 def spark_conf(settings: SessionSettings) -> dict[str, str]:
