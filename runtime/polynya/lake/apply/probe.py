@@ -29,6 +29,7 @@ from polynya.lake.apply.records import (
     PLACE,
     POS,
     RECORD,
+    TIME,
     TouchedRecords,
     count_within,
 )
@@ -174,9 +175,12 @@ class Probe:
         hits = self._read_keys(records, part) if part.hits is None else part.hits
         if hits.num_rows == 0:
             return None
+        pos, rows = hits.column(POS), hits
         names = [name for name in part.needed if name not in hits.column_names]
-        pos = hits.column(POS)
-        rows = hits
+        for name in list(names):
+            if (time := self._only_time(stored, part.group, name)) is not None:
+                names.remove(name)
+                rows = rows.append_column(name, pa.repeat(time, len(rows)))
         if names:
             at = pc.subtract(pos, stored.starts[part.group]).combine_chunks()
             columns = [self.columns[name] for name in names]
@@ -188,6 +192,17 @@ class Probe:
         rows = rows.append_column(FILE, number)
         rows = rows.append_column(PLACE, pc.add(pos, part.number * FILE_STEP))
         return wanted.chosen(file, rows.append_column(IN_CURRENT, in_current))
+
+    def _only_time(self, stored: TableFile, group: int, name: str) -> pa.Scalar | None:
+        """The time that all rows of a row group have in a column, as those of one load have.
+
+        None where they have several, or other values.
+        """
+        column = self.columns[name]
+        bounds = stored.bounds(group, column) if column["type"] == "timestamptz" else None
+        if bounds is None or bounds[0] != bounds[1] or stored.nulls(group, column) != 0:
+            return None
+        return pa.scalar(bounds[0], TIME)
 
     def _read_keys(self, records: TouchedRecords, part: _Part) -> pa.Table:
         """The rows of a row group that hold a touched record."""
