@@ -187,15 +187,15 @@ class LiveRows:
         if self._is_stored_as_shown and not self._pending_rows:
             yield from self._quiet({Partition.CURRENT}, None)
             return
+        if (newest := self._newest_changes()) is not None:
+            yield from newest.shown
+            yield from self._quiet(self._shown_partitions, newest.touched)
+            return
         if not self._view.folds:
             yield from self._quiet(self._view.partitions, None)
             return
         if self._is_coalesced:
             yield from self._whole()
-            return
-        if (newest := self._newest_changes()) is not None:
-            yield from newest.shown
-            yield from self._quiet(self._shown_partitions, newest.touched)
             return
         changes, touched = self._changes(), None
         if changes.num_rows:
@@ -336,18 +336,23 @@ class LiveRows:
         Arrow finds them while DuckDB would still plan the text of the view.
         """
         live, shape = self._live, self._live.shape
-        is_current = live.view == live.dataset.relations.view
+        is_current = live.view == live.dataset.relations.view and self._is_stored_as_shown
         if not (is_current and shows_newest_rows(live.dataset, shape)):
             return None
         _check_plain(shape)
         check_fold(live.dataset, shape, live.view)
         names = {*self._inner.names, *shape.keys, h.OPERATION, *_ORDER}
-        changes = self._stored.table(names, {Partition.CHANGES})
+        changes = _with_short_texts(self._stored.table(names, {Partition.CHANGES}))
+        if not changes.num_rows:
+            return None
         # Start-up time: most tables have nothing pending.
         from polynya.lake.apply.in_memory_fold import newest_events
         from polynya.lake.apply.records import DELETES
 
-        newest = newest_events(changes, shape.keys) if changes.num_rows else None
+        late = changes.filter(pc.is_null(changes[h.COPY_CHANGE_IDENTIFIER]))
+        versions = self._versions(_distinct(late, shape.keys), {*shape.keys, *_ORDER})
+        stored = pa.concat_tables([late.slice(0, 0), *versions], promote_options="permissive")
+        newest = newest_events(changes, shape.keys, _with_short_texts(stored))
         if newest is None:
             return None
         is_delete = pc.is_in(newest.column(h.OPERATION), value_set=DELETES)
@@ -376,7 +381,7 @@ class LiveRows:
         """Stored versions of records, all that may matter to a fold of theirs."""
         if not keys.num_rows:
             return []
-        stored = self._view.partitions - {Partition.CHANGES}
+        stored = _VERSIONS - {Partition.CHANGES}
         rows = (_with(batch, keys) for batch in self._stored.among(names, stored, keys))
         return [pa.Table.from_batches([one]) for one in within_memory(rows, self._limits)]
 
@@ -417,7 +422,7 @@ class LiveRows:
 
 @dataclass(frozen=True, slots=True)
 class _NewestChanges:
-    """The keys of the records with pending changes, once each, and the rows that these show."""
+    """The keys of the records that show a pending change or its delete, and the rows they show."""
 
     touched: pa.Table
     shown: list[pa.RecordBatch]
@@ -576,6 +581,14 @@ def _matching(batch: pa.RecordBatch, keys: pa.Table, *, among: bool) -> pa.Recor
     join = "left semi" if among else "left anti"
     matching = rows.join(keys.cast(rows.select(names).schema), names, join_type=join)
     return batch.take(matching[place].combine_chunks().sort())
+
+
+def _with_short_texts(rows: pa.Table) -> pa.Table:
+    """The rows with texts of header columns as Arrow's `string`; PyIceberg gives `large_string`."""
+    for name in (h.OPERATION, *_ORDER):
+        column = rows.column(name).cast(pa.string())
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows
 
 
 def _chunks(batches: Batches) -> Iterator[pa.Table]:

@@ -268,25 +268,37 @@ def fold_latest(
     return Versions(rows, counted)
 
 
-def newest_events(events: pa.Table, keys: Sequence[str]) -> pa.Table | None:
-    """Of rows of Changes the newest one of each record, in any order.
+def newest_events(events: pa.Table, keys: Sequence[str], stored: pa.Table) -> pa.Table | None:
+    """Of rows of Changes the newest one of each record whose stored versions are older.
 
-    None where an event may be older than a stored version, or shares its place with another one.
+    `stored` are all versions of the records with an event that may be late: they have the keys, and
+    their place in the order of events. The result has any order, and is None where two events, or
+    an event and a stored version, share a place.
     """
-    identifiers = events.column(h.CHANGE_IDENTIFIER)
-    if events.column(h.COPY_CHANGE_IDENTIFIER).null_count or identifiers.null_count:
+    if any(rows.column(h.CHANGE_IDENTIFIER).null_count for rows in (events, stored)):
         return None
     records = TouchedRecords([column(events, key) for key in keys])
-    if records.count == events.num_rows:
+    places = pa.table({RECORD: records.numbers, _SEQUENCE: sequences(events)})
+    if records.count < events.num_rows:
+        by = [(name, "ascending") for name in places.column_names]
+        order = pc.sort_indices(places, sort_keys=by)
+        events, places = events.take(order), places.take(order)
+        record, sequence = column(places, RECORD), column(places, _SEQUENCE)
+        follows = follows_on(record)
+        if pc.any(pc.and_(follows, pc.equal(shifted(sequence), sequence))).as_py():
+            return None
+        last = pc.invert(pa.concat_arrays([follows[1:], pa.array([False])]))
+        events, places = events.filter(last), places.filter(last)
+    if not stored.num_rows:
         return events
-    places = pa.table({"record": records.numbers, "sequence": sequences(events)})
-    order = pc.sort_indices(places, sort_keys=[(name, "ascending") for name in places.column_names])
-    record, sequence = (column(places, name).take(order) for name in places.column_names)
-    follows = follows_on(record)
-    if pc.any(pc.and_(follows, pc.equal(shifted(sequence), sequence))).as_py():
+    of_stored = records.of([column(stored, key) for key in keys])
+    known = pa.table({RECORD: of_stored, _SEQUENCE: sequences(stored)})
+    known = known.group_by(RECORD, use_threads=False).aggregate([(_SEQUENCE, "max")])
+    at = pc.index_in(column(places, RECORD), value_set=column(known, RECORD))
+    highest, sequence = column(known, f"{_SEQUENCE}_max").take(at), column(places, _SEQUENCE)
+    if pc.any(pc.equal(highest, sequence)).as_py():
         return None
-    last = pc.invert(pa.concat_arrays([follows[1:], pa.array([False])]))
-    return events.take(order.filter(last))
+    return events.filter(pc.invert(pc.fill_null(pc.greater(highest, sequence), NO)))
 
 
 @dataclass(frozen=True, slots=True)
