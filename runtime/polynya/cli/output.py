@@ -24,7 +24,6 @@ from polynya.cli.options import GlobalOptions
 from polynya.cli.visible import visible
 from polynya.model.error_catalogue.machine import RESULT_UNPRINTABLE
 from polynya.model.errors import ConfigError, ConfigErrors, PolynyaError
-from polynya.observe.engine import UnitFailed
 from polynya.observe.events import Event, Level, StepEnded, StepProgress
 from polynya.store.clock import Clock, SystemClock
 
@@ -372,6 +371,9 @@ class TextOutput(Output):
                 self._print(self.people, line, "red" if line.startswith("error[") else None)
 
     def _tell(self, event: Event) -> None:
+        # Start-up time: most commands take no step.
+        from polynya.observe.engine import UnitFailed
+
         if isinstance(event, UnitFailed) and not event.goes_on:
             # The run does not retry it, so this shows everything about it.
             self.error(event.error)

@@ -347,10 +347,13 @@ class LiveRows:
             return None
         # Start-up time: most tables have nothing pending.
         from polynya.lake.apply.in_memory_fold import newest_events
-        from polynya.lake.apply.records import DELETES
+        from polynya.lake.apply.records import DELETES, TouchedRecords
 
         late = changes.filter(pc.is_null(changes[h.COPY_CHANGE_IDENTIFIER]))
-        versions = self._versions(_distinct(late, shape.keys), {*shape.keys, *_ORDER})
+        # Not `_distinct`, for the same reason: Arrow's joins and groups load its datasets.
+        records = TouchedRecords([late.column(key).combine_chunks() for key in shape.keys])
+        keys = pa.table(dict(zip(shape.keys, records.keys(), strict=True)))
+        versions = self._versions(keys, {*shape.keys, *_ORDER})
         stored = pa.concat_tables([late.slice(0, 0), *versions], promote_options="permissive")
         newest = newest_events(changes, shape.keys, _with_short_texts(stored))
         if newest is None:

@@ -280,25 +280,31 @@ def newest_events(events: pa.Table, keys: Sequence[str], stored: pa.Table) -> pa
     records = TouchedRecords([column(events, key) for key in keys])
     places = pa.table({RECORD: records.numbers, _SEQUENCE: sequences(events)})
     if records.count < events.num_rows:
-        by = [(name, "ascending") for name in places.column_names]
-        order = pc.sort_indices(places, sort_keys=by)
-        events, places = events.take(order), places.take(order)
-        record, sequence = column(places, RECORD), column(places, _SEQUENCE)
-        follows = follows_on(record)
-        if pc.any(pc.and_(follows, pc.equal(shifted(sequence), sequence))).as_py():
+        newest, tied = _newest(places)
+        if tied:
             return None
-        last = pc.invert(pa.concat_arrays([follows[1:], pa.array([False])]))
-        events, places = events.filter(last), places.filter(last)
+        events, places = events.take(newest), places.take(newest)
     if not stored.num_rows:
         return events
-    of_stored = records.of([column(stored, key) for key in keys])
-    known = pa.table({RECORD: of_stored, _SEQUENCE: sequences(stored)})
-    known = known.group_by(RECORD, use_threads=False).aggregate([(_SEQUENCE, "max")])
+    numbers = records.of([column(stored, key) for key in keys])
+    known = pa.table({RECORD: numbers, _SEQUENCE: sequences(stored)})
+    known = known.take(_newest(known)[0])
     at = pc.index_in(column(places, RECORD), value_set=column(known, RECORD))
-    highest, sequence = column(known, f"{_SEQUENCE}_max").take(at), column(places, _SEQUENCE)
+    highest, sequence = column(known, _SEQUENCE).take(at), column(places, _SEQUENCE)
     if pc.any(pc.equal(highest, sequence)).as_py():
         return None
     return events.filter(pc.invert(pc.fill_null(pc.greater(highest, sequence), NO)))
+
+
+def _newest(places: pa.Table) -> tuple[pa.Array, bool]:
+    """Where the newest row of each record is, and whether two rows of one share their place."""
+    by = [(name, "ascending") for name in places.column_names]
+    order = pc.sort_indices(places, sort_keys=by)
+    record, sequence = (column(places, name).take(order) for name in places.column_names)
+    follows = follows_on(record)
+    tied = pc.any(pc.and_(follows, pc.equal(shifted(sequence), sequence))).as_py()
+    last = pc.invert(pa.concat_arrays([follows[1:], pa.array([False])]))
+    return order.filter(last), bool(tied)
 
 
 @dataclass(frozen=True, slots=True)
