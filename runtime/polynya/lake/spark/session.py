@@ -6,7 +6,6 @@ docs/adr/0002-spark-session.md.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import re
@@ -250,6 +249,9 @@ def _share_malloc_arenas() -> None:
     holds a part of an arena that its former neighbours have left: with 500 small tables the arenas
     grew to 290 MiB in 25 minutes, although Arrow, Python and DuckDB have allocators of their own.
     """
+    # Start-up time: most commands start no session.
+    import ctypes
+
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
