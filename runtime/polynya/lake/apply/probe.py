@@ -41,6 +41,8 @@ from polynya.model.headers import Partition
 from polynya.observe.trace import span
 from polynya.store.data_files import DataFiles
 
+_TIMES_OF_LOADS = (h.FROM_TIMESTAMP, h.INSERTED_TIMESTAMP)
+
 Column = Mapping[str, Any]
 Columns = Mapping[str, Column]
 
@@ -199,7 +201,7 @@ class Probe:
         None where they have several, or other values.
         """
         column = self.columns[name]
-        bounds = stored.bounds(group, column) if column["type"] == "timestamptz" else None
+        bounds = stored.bounds(group, column) if name in _TIMES_OF_LOADS else None
         if bounds is None or bounds[0] != bounds[1] or stored.nulls(group, column) != 0:
             return None
         return pa.scalar(bounds[0], TIME)
