@@ -1,8 +1,8 @@
 """Many small datasets in one driver, into each of which one record trickles every second.
 
-A process of its own writes the records, so that the driver does nothing but its work. Prints for
-each interval the steps per second (copies and applies), the age of the records when they
-could be queried, and the memory of the JVM and of Python. `python -m bench.trickle --help`
+Another process writes the records, so that the driver does nothing but its work. Prints for each
+interval the steps per second (copies and applies), the age of the records when they could be
+queried, and memory and processor time of the JVM and of Python. `python -m bench.trickle --help`
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def change(table: str, number: int) -> dict[str, Any]:
 
 
 class Trickle:
-    """Records that a process of its own lands, round after round, and their ages in the tables.
+    """Records that another process lands, round after round, and their ages in the tables.
 
     A record counts from the beginning of its round, before its file exists.
     """
@@ -108,7 +108,8 @@ class Trickle:
         self._ages: list[float] = []
         self._writer, theirs = Pipe()
         # A fork would take the threads of the JVM's client along.
-        self._process = get_context("spawn").Process(target=land, args=(theirs, folder, options))
+        spawn = get_context("spawn")
+        self._process = spawn.Process(target=land, args=(theirs, folder, options), daemon=True)
         self._process.start()
 
     def copied(self, table: str, rows: int) -> None:

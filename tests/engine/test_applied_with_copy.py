@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polynya.engine.policy import with_a_copy
+from polynya.engine.policy import with_spread_age
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.removal import Rewriting
 from polynya.lake.read.verify import verify
@@ -106,7 +106,7 @@ def test_the_policy_decides_with_the_batch_in_mind(lab: Lab) -> None:
 
 def test_a_copy_takes_the_apply_along_before_the_whole_age(lab: Lab) -> None:
     users = lab.feed()
-    early = with_a_copy(users.task.apply, f"{lab.schema}.users").max_pending_age
+    early = with_spread_age(users.task.apply, f"{lab.schema}.users").max_pending_age
     second = timedelta(seconds=1)
     for sequence, passed in enumerate((timedelta(), early - second, second), 1):
         lab.clock.advance(passed)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.engine.policy import PendingFacts, decide, wait_for_apply, with_a_copy
+from polynya.engine.policy import PendingFacts, decide, wait_for_apply, with_spread_age
 from polynya.engine.unit import TimeSlice
 from polynya.model.config.settings import ApplyPolicy
 
@@ -49,14 +49,14 @@ def test_a_limit_that_is_reached_decides(facts: PendingFacts, applies: bool, rea
 
 def test_applies_that_a_copy_takes_along_are_spread_over_the_last_quarter_of_the_age() -> None:
     ages = [
-        with_a_copy(POLICY, f"shop.t{number}").max_pending_age.total_seconds()
+        with_spread_age(POLICY, f"shop.t{number}").max_pending_age.total_seconds()
         for number in range(400)
     ]
 
     quarters = [sum(45 + 3.75 * n <= age <= 48.75 + 3.75 * n for age in ages) for n in range(4)]
     assert sum(quarters) == len(ages)
     assert min(quarters) > 50
-    assert with_a_copy(POLICY, "shop.t7").max_pending_age.total_seconds() == ages[7]
+    assert with_spread_age(POLICY, "shop.t7").max_pending_age.total_seconds() == ages[7]
 
 
 def test_rows_of_a_large_table_count_as_a_fraction_of_it() -> None:

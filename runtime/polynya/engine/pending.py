@@ -6,7 +6,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from polynya.engine.context import EngineContext
-from polynya.engine.policy import ApplyDecision, PendingFacts, decide, wait_for_apply, with_a_copy
+from polynya.engine.policy import (
+    ApplyDecision,
+    PendingFacts,
+    decide,
+    wait_for_apply,
+    with_spread_age,
+)
 from polynya.engine.unit import LONG_STEP_BYTES
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.settings import ApplyPolicy
@@ -52,7 +58,7 @@ def reason_to_apply(
     )
     if facts.work_bytes >= LONG_STEP_BYTES or table.state.copy.reloading is not None:
         return None
-    policy = with_a_copy(policy, table.dataset.relations.current)
+    policy = with_spread_age(policy, table.dataset.relations.current)
     decision = decide(facts, policy, context.apply_mode)
     return decision.reason if decision.apply else None
 

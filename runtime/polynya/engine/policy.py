@@ -118,12 +118,12 @@ def decide(facts: PendingFacts, policy: ApplyPolicy, mode: ApplyMode = "policy")
 _EARLIER_SHARE: Final = 0.25
 
 
-def with_a_copy(policy: ApplyPolicy, name: str) -> ApplyPolicy:
+def with_spread_age(policy: ApplyPolicy, name: str) -> ApplyPolicy:
     """The policy for an apply that the commit of a copy can take along.
 
-    Datasets that began together would be applied together for as long as records trickle in, and
-    all copies would wait for that. So each dataset has an age of its own, up to a quarter below
-    `max_pending_age`, by a hash of its name.
+    Datasets that begin together would be applied together as long as records trickle in, and all
+    copies would wait meanwhile. So a hash of the name gives each dataset an age of its own, up to a
+    quarter below `max_pending_age`.
     """
     share = 1 - _EARLIER_SHARE * crc32(name.encode()) / 2**32
     return policy.model_copy(update={"max_pending_age": policy.max_pending_age * share})

@@ -41,7 +41,7 @@ def release_together(spark: SparkSession) -> None:
     client.finalizer_deque = released = _Released()
     thread = threading.Thread(target=_release, args=(released,), name="releases", daemon=True)
     thread.start()
-    # The thread of py4j ends, after what it has to release still.
+    # py4j's thread releases what it still has, and ends.
     before.appendleft(api.SHUTDOWN_FINALIZER_WORKER)
 
 

@@ -243,11 +243,11 @@ def start_session(settings: SessionSettings, java: JavaHome | None = None) -> Sp
 
 
 def _share_malloc_arenas() -> None:
-    """Let all threads of Python take memory from two arenas of glibc, where that is there.
+    """Let all threads of Python take memory from two arenas, where glibc allocates it.
 
-    By default there are eight for each core. The footers of data files are kept for long, and each
-    holds a part of an arena that its former neighbours have left: with 500 small tables the arenas
-    grew to 290 MiB in 25 minutes, although Arrow, Python and DuckDB have allocators of their own.
+    By default it makes eight for each core. With 500 small tables they grew to 290 MiB in 24
+    minutes, likely because the footers that a process keeps hold places in arenas whose other
+    contents are gone (docs/adr/0002-spark-session.md).
     """
     # Start-up time: most commands start no session.
     import ctypes
