@@ -25,7 +25,7 @@ from polynya.formats.base import KnownTable, ReadRequest
 from polynya.formats.batch import DatasetBatch, FilePart
 from polynya.formats.native.format import read_native
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.session import internal_path
+from polynya.lake.spark.catalog import internal_path
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.sources import dataset_of_source

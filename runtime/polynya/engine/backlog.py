@@ -22,7 +22,7 @@ from polynya.formats.batch import FilePart
 from polynya.formats.files import glob_pattern, relative_to
 from polynya.formats.landed import batch_name, next_unread
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.session import internal_path
+from polynya.lake.spark.catalog import internal_path
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import CopyState, Membership
 from polynya.model.config.dataset import ResolvedDataset

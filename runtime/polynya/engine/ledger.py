@@ -29,7 +29,7 @@ def datasets_of(spark: SparkSession, task: StorageTask) -> tuple[list[ResolvedDa
     if not rules_of(task.landing.format).finds_tables:
         return [resolved(task, dataset) for dataset in task.datasets], False
     # Start-up time: only a session needs what opens tables by Spark.
-    from polynya.lake.spark.session import internal_path
+    from polynya.lake.spark.catalog import internal_path
     from polynya.lake.table.dataset import DatasetTable
 
     ledger = ledger_dataset(task)

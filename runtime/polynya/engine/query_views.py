@@ -15,7 +15,7 @@ from polynya.engine.ledger import datasets_of
 from polynya.lake.read.catalog_views import publish_query_view
 from polynya.lake.read.plans import why_refused
 from polynya.lake.spark import api
-from polynya.lake.spark.session import view_catalog
+from polynya.lake.spark.catalog import view_catalog
 from polynya.model.config.derived import DerivedQuery, DerivedTask
 from polynya.model.config.registered import RegisteredDataset
 from polynya.model.documents.yaml import dotted

@@ -16,8 +16,7 @@ from polynya.lake.read.catalog_views import create_views
 from polynya.lake.read.inspect import shape
 from polynya.lake.read.registered import reader_of
 from polynya.lake.spark.api import Py4JError, PySparkException, SparkSession
-from polynya.lake.spark.catalog import python_catalog
-from polynya.lake.spark.session import view_catalog
+from polynya.lake.spark.catalog import python_catalog, view_catalog
 from polynya.model.config.derived import DerivedTask
 from polynya.model.errors import OperationError, PolynyaError
 from polynya.model.loader import LoadedProject

@@ -26,7 +26,7 @@ from polynya.formats.files import glob_pattern
 from polynya.formats.values.arrow_types import arrow_type
 from polynya.lake.read.values import to_json
 from polynya.lake.spark.api import SparkSession
-from polynya.lake.spark.session import internal_path, view_catalog
+from polynya.lake.spark.catalog import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model import headers as h
 from polynya.model.config.dataset import ResolvedDataset, of_source

@@ -61,7 +61,7 @@ from polynya.lake.read.changed_keys import changed_keys
 from polynya.lake.read.plans import why_refused
 from polynya.lake.read.registered import task_error
 from polynya.lake.spark.api import DataFrame, Py4JError, PySparkException, SparkSession
-from polynya.lake.spark.session import internal_path
+from polynya.lake.spark.catalog import internal_path
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.state import Derivation, DerivationCosts
 from polynya.model.config.dataset import ResolvedDataset

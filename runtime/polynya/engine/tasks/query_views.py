@@ -12,7 +12,7 @@ from polynya.engine.unit import IDLE, StepResult, TimeSlice
 from polynya.lake.errors import machine_error
 from polynya.lake.read.catalog_views import drop_views, query_views
 from polynya.lake.spark.api import Py4JError, PySparkException
-from polynya.lake.spark.session import internal_path
+from polynya.lake.spark.catalog import internal_path
 from polynya.model.config.derived import DerivedTask
 from polynya.model.config.settings import Dataset
 from polynya.model.config.task import resolved

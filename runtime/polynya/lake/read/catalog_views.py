@@ -20,7 +20,7 @@ from polynya.lake.fold.live_views import (
 )
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.layout import create_namespaces
-from polynya.lake.spark.session import internal_path, view_catalog
+from polynya.lake.spark.catalog import internal_path, view_catalog
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.names import Dialect, quote, quote_path

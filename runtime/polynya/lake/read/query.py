@@ -16,7 +16,7 @@ from polynya.lake.errors import machine_error
 from polynya.lake.read.plans import why_refused
 from polynya.lake.read.values import Answer, json_rows
 from polynya.lake.spark import api
-from polynya.lake.spark.session import view_catalog
+from polynya.lake.spark.catalog import view_catalog
 from polynya.model.error_catalogue.entry import ErrorEntry
 from polynya.model.error_catalogue.operation import STATEMENT_NOT_ANSWERED
 from polynya.model.errors import OperationError, PolynyaError

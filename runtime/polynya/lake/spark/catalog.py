@@ -17,17 +17,20 @@ from polynya.model.config.aws import AwsAccess
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.target import ResolvedTarget
 from polynya.model.error_catalogue.warehouse import NO_TABLES_YET
-from polynya.model.names import S3Location
+from polynya.model.names import S3Location, quote_path
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.catalog.sql import SqlCatalog
 
+    from polynya.lake.spark.api import SparkSession
     from polynya.lake.warehouse.tables import Tables
 
 #: Name of the catalog in Spark, and the `catalog_name` of its rows in a JDBC catalog: all readers
 #: must use the same.
 CATALOG: Final = "polynya"
+#: Spark's catalog of the views of one session, where the catalog itself can hold no Iceberg views.
+SESSION_VIEWS: Final = "live"
 
 #: Every commit and every plan reads manifests, most of them again: in S3 a request for each. One
 #: table has some hundred, of a few kilobytes.
@@ -65,6 +68,17 @@ def stored_name(dataset: ResolvedDataset, *, lower: bool) -> tuple[str, str]:
     """
     name = (dataset.relations.internal_schema, dataset.relations.internal_table)
     return (name[0].lower(), name[1].lower()) if lower else name
+
+
+def view_catalog(spark: SparkSession) -> str:
+    """The catalog in which a session has the views: the one that queries look in first."""
+    return str(spark.conf.get("spark.sql.defaultCatalog"))
+
+
+def internal_path(spark: SparkSession, dataset: ResolvedDataset) -> str:
+    """The internal table of a dataset as Spark SQL names it."""
+    kind = spark.conf.get(f"spark.sql.catalog.{CATALOG}.type", None)
+    return quote_path(CATALOG, *stored_name(dataset, lower=kind == "glue"))
 
 
 def spark_properties(target: ResolvedTarget) -> dict[str, str]:

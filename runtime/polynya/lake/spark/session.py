@@ -22,15 +22,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from polynya.lake.spark import api
 from polynya.lake.spark.cache import cache_root
-from polynya.lake.spark.catalog import CATALOG, stored_name
+from polynya.lake.spark.catalog import CATALOG, SESSION_VIEWS
 from polynya.lake.spark.local_files import write_plain_files
 from polynya.lake.spark.releases import release_together
 from polynya.lake.spark.standalone import on_cluster
 from polynya.lake.spark.tracing import log_statements, trace_session
-from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.engines import SparkCluster
 from polynya.model.error_catalogue.machine import DRIVER_MEMORY_INVALID
-from polynya.model.names import quote_path, shown
+from polynya.model.names import shown
 from polynya.observe.trace import span
 
 if TYPE_CHECKING:
@@ -45,21 +44,6 @@ __all__ = [
     "start_session",
     "use_in_this_thread",
 ]
-
-
-#: Spark's catalog of the views of one session, where the catalog itself can hold no Iceberg views.
-SESSION_VIEWS = "live"
-
-
-def view_catalog(spark: SparkSession) -> str:
-    """The catalog in which a session has the views: the one that queries look in first."""
-    return str(spark.conf.get("spark.sql.defaultCatalog"))
-
-
-def internal_path(spark: SparkSession, dataset: ResolvedDataset) -> str:
-    """The internal table of a dataset as Spark SQL names it."""
-    kind = spark.conf.get(f"spark.sql.catalog.{CATALOG}.type", None)
-    return quote_path(CATALOG, *stored_name(dataset, lower=kind == "glue"))
 
 
 #: The environment variable that names the heap of the driver.

@@ -38,7 +38,7 @@ from polynya.lake.iceberg.layout import (
     without_columns,
 )
 from polynya.lake.iceberg.table import IcebergTable
-from polynya.lake.spark.session import internal_path, view_catalog
+from polynya.lake.spark.catalog import internal_path, view_catalog
 from polynya.lake.table.fence import epoch_to_take, refuse_overtaken
 from polynya.lake.table.refused import refuse_fenced, refuse_stale
 from polynya.lake.table.shaping import data_columns, in_force, shape_of

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias, cast
 
-from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 from pydantic_core import PydanticKnownError
 
-from polynya.model.config.fields import Frozen, number_type
+from polynya.model.config.fields import Frozen, Parsed, number_type
 from polynya.model.types import DataType, Void
 
 Policy: TypeAlias = Literal["apply", "ignore", "suspend", "stop"]
@@ -124,8 +124,7 @@ def _wide_numbers(value: object) -> object:
 #: The type that whole numbers widen to when a fraction comes, as it is written in files.
 WideNumbers: TypeAlias = Annotated[
     DataType | Literal["never"],
-    BeforeValidator(_wide_numbers),
-    PlainSerializer(str),
+    Parsed(_wide_numbers),
     WithJsonSchema({"type": "string", "examples": ["never", "decimal", "decimal(18,4)", "double"]}),
 ]
 

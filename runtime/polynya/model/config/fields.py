@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -13,10 +14,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     PlainSerializer,
     WithJsonSchema,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from polynya.model.headers import STREAM_HEADER_NAMES
 from polynya.model.names import column_problem, is_name, relative_path_problem, shown
@@ -89,6 +91,25 @@ def format_size(value: int) -> str:
 _MAX_EXPRESSION: Final = 4000
 #: What a cluster may be called.
 CLUSTER_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Marks a value that `read` takes from a file, and that is written as its text.
+
+    Start-up time: pydantic would describe the class of the value, once for each field that has it,
+    to check what `read` has checked.
+    """
+
+    read: Callable[[object], object]
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Return the schema of a value that `read` returns as it is, or refuses."""
+        return core_schema.no_info_plain_validator_function(
+            self.read, serialization=core_schema.plain_serializer_function_ser_schema(str)
+        )
 
 
 class Frozen(BaseModel):
@@ -305,8 +326,7 @@ Expression: TypeAlias = Annotated[str, Field(min_length=1, max_length=_MAX_EXPRE
 Pattern: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]
 ColumnType: TypeAlias = Annotated[
     DataType,
-    BeforeValidator(_type),
-    PlainSerializer(str),
+    Parsed(_type),
     WithJsonSchema(
         {
             "anyOf": [
@@ -335,8 +355,7 @@ TimeFormatText: TypeAlias = Annotated[
 MONEY: Final = Decimal(38, 10)
 NumberType: TypeAlias = Annotated[
     DataType,
-    BeforeValidator(number_type),
-    PlainSerializer(str),
+    Parsed(number_type),
     _text_schema(examples=["decimal", "decimal(18,4)", "double"]),
 ]
 Duration: TypeAlias = Annotated[

@@ -9,10 +9,10 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from polynya.model.config.fields import Column, Duration, Frozen, format_duration
+from polynya.model.config.fields import Column, Duration, Frozen, Parsed, format_duration
 from polynya.model.names import column_problem, shown
 from polynya.model.types import DataType, Decimal, Primitive
 
@@ -202,14 +202,12 @@ def _schema(*examples: str) -> WithJsonSchema:
 
 PartitionBy: TypeAlias = Annotated[
     PartitionTerm,
-    BeforeValidator(_read(PartitionTerm, parse_partition, "day(created_at)")),
-    PlainSerializer(str),
+    Parsed(_read(PartitionTerm, parse_partition, "day(created_at)")),
     _schema("country", "day(created_at)", "bucket(16, id)", "truncate(4, code)"),
 ]
 SortBy: TypeAlias = Annotated[
     SortTerm,
-    BeforeValidator(_read(SortTerm, parse_sort, "created_at desc")),
-    PlainSerializer(str),
+    Parsed(_read(SortTerm, parse_sort, "created_at desc")),
     _schema("created_at", "created_at desc", "zorder(latitude, longitude)"),
 ]
 

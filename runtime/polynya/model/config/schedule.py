@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 from dateutil.rrule import rrulestr
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from polynya.model.config.fields import Parsed
 from polynya.model.names import shown
 
 #: A Monday and the first day of a year: what a rule without DTSTART counts from.
@@ -426,8 +427,7 @@ def _schedule(value: object) -> object:
 
 Schedule: TypeAlias = Annotated[
     Cron | Recurrence,
-    BeforeValidator(_schedule),
-    PlainSerializer(str),
+    Parsed(_schedule),
     WithJsonSchema(
         {"type": "string", "examples": ["30 2 * * *", "@hourly", "FREQ=WEEKLY;BYDAY=MO;BYHOUR=2"]}
     ),
