@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from polynya.lake.apply.in_memory import LOCAL_EVENTS, needs_query
@@ -275,6 +275,41 @@ def test_rows_and_records_find_each_other(rows: list[Any], others: list[Any]) ->
     assert numbers.to_pylist() == [known.index(k) if k in known else None for k in others]
     assert records.places(numbers).to_pylist() == [
         others.index(key) if key in others else None for key in known
+    ]
+
+
+_KEYS = st.one_of(
+    st.tuples(st.just(kind), st.lists(values, max_size=8), st.lists(values, max_size=12))
+    for kind, values in (
+        (pa.int32(), st.integers(-3, 9)),
+        (pa.int64(), st.integers(-3, 9)),
+        (pa.bool_(), st.booleans()),
+        (pa.string(), st.text("aé\U0001f600\0", max_size=2)),
+        (pa.binary(), st.binary(max_size=1)),
+        (pa.date32(), st.dates(date(1969, 12, 28), date(1970, 1, 5))),
+        (pa.timestamp("us"), st.datetimes(datetime(1969, 12, 31), datetime(1969, 12, 31, 0, 0, 1))),
+        (pa.decimal128(5, 1), st.integers(-3, 9).map(Decimal)),
+    )
+)
+
+
+@given(keys=_KEYS, rises=st.booleans())
+@example(keys=(pa.int64(), [1, 3], [0, 1, 2, 3, 4, None]), rises=True)
+@example(keys=(pa.string(), [], ["a"]), rises=True)
+def test_a_record_is_found_by_a_key_of_any_type_in_any_order(
+    keys: tuple[pa.DataType, list[Any], list[Any]], *, rises: bool
+) -> None:
+    kind, rows, others = keys
+    if rises:
+        rows = pa.array(sorted(set(rows)), kind).to_pylist()
+    known = list(dict.fromkeys(rows))
+
+    records = TouchedRecords([pa.array(rows, kind)])
+
+    assert records.count == len(known)
+    assert records.numbers.to_pylist() == [known.index(key) for key in rows]
+    assert records.of([pa.array(others, kind)]).to_pylist() == [
+        known.index(key) if key in known else None for key in others
     ]
 
 

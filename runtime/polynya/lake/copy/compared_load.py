@@ -217,7 +217,9 @@ def _events(
     columns: Collection[str],
 ) -> pa.Table | str:
     loaded, current = sides.loaded, sides.current
-    loaded = loaded.filter(pc.is_in(loaded.column(h.OPERATION), value_set=_LOADED))
+    is_row = pc.is_in(loaded.column(h.OPERATION), value_set=_LOADED)
+    if not pc.all(is_row, min_count=0).as_py():
+        loaded = loaded.filter(is_row)
     records = TouchedRecords(_keys(loaded, shape))
     if records.count < loaded.num_rows:
         return "a record was loaded twice"

@@ -116,12 +116,22 @@ class DirectWriter:
             self._stream = self.how.files.create(self._path)
             self._writer = pq.ParquetWriter(
                 self._stream, rows.schema, compression="zstd", compression_level=1,
-                metadata_collector=self._footers,
+                use_dictionary=self._in_dictionaries(rows), metadata_collector=self._footers,
             )  # fmt: skip
         self._writer.write_table(rows, row_group_size=rows.num_rows)
         self._rows += rows.num_rows
         if self._stream.tell() >= self.how.file_bytes:
             self._end_file()
+
+    def _in_dictionaries(self, rows: pa.Table) -> bool | list[str]:
+        """The columns whose distinct values are written once; True for all.
+
+        Data of a reload is read once and leaves the table: to find its distinct values takes longer
+        than to write and read it as it is.
+        """
+        if self.how.to is Partition.RELOAD:
+            return [name for name in rows.column_names if name in h.HEADER_NAMES]
+        return True
 
     def _end_file(self) -> None:
         if self._writer is None:
