@@ -5,13 +5,18 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from polynya.engine.policy import with_spread_age
 from polynya.lake.apply.fast import FastApplier
 from polynya.lake.apply.removal import Rewriting
+from polynya.lake.iceberg.reading import TableFile, stored_file
+from polynya.lake.read.changed_keys import changed_keys
 from polynya.lake.read.verify import verify
+from polynya.model.headers import Partition
 from polynya.observe.engine import BatchCopied, DatasetApplied
+from polynya.store.data_files import DataFiles
 from tests.lab.lab import Feed, Lab, drop, put
 
 
@@ -115,6 +120,39 @@ def test_a_copy_takes_the_apply_along_before_the_whole_age(lab: Lab) -> None:
 
     assert early < users.task.apply.max_pending_age
     assert steps(users) == ["copy", "copy", "copy+apply"]
+
+
+@pytest.mark.parametrize("history", [True, False])
+def test_the_keys_that_one_commit_changes_are_in_the_rows_that_it_writes(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, *, history: bool
+) -> None:
+    """The rows that it takes out may be in all data files of the table: none of these is read."""
+    users = lab.feed(history=history)
+    users.apply(*(put(key, 1, name="x") for key in range(20)))
+    users.copy(put(0, 2, name="pending"))
+    table = users.table()
+    before = table.state.snapshot
+    parts = (Partition.CHANGES, Partition.CURRENT)
+    old = {file.path for part in parts for file in table.table.files(part, before)}
+    users.apply(put(1, 3, name="y"), drop(2, 3), put(9, 3, name="new"), put(1, 4, name="z"))
+    opened: list[str] = []
+
+    def noted(store: DataFiles, path: str) -> TableFile:
+        opened.append(path)
+        return stored_file(store, path)
+
+    monkeypatch.setattr("polynya.lake.read.changed_keys.stored_file", noted)
+    table = users.table()
+    assert before is not None
+    assert table.state.snapshot is not None
+    keys = changed_keys(table.table, table.shape(), before, table.state.snapshot)
+
+    assert steps(users)[1:] == ["copy", "copy+apply"]
+    assert isinstance(keys, pa.Table)
+    # The pending event was told by its own commit.
+    assert sorted(keys.column("id").to_pylist()) == [0, 1, 2, 9]
+    assert opened
+    assert old.isdisjoint(opened)
 
 
 def test_rows_that_are_written_again_do_not_come_with_events(

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polynya.engine.policy import PendingFacts, decide, wait_for_apply, with_spread_age
-from polynya.engine.unit import TimeSlice
+from polynya.engine.policy import (
+    PendingFacts,
+    decide,
+    goes_with_a_copy,
+    wait_for_apply,
+    with_spread_age,
+)
+from polynya.engine.unit import LONG_STEP_BYTES, TimeSlice
 from polynya.model.config.settings import ApplyPolicy
 
 POLICY = ApplyPolicy.model_validate(
@@ -57,6 +63,24 @@ def test_applies_that_a_copy_takes_along_are_spread_over_the_last_quarter_of_the
     assert sum(quarters) == len(ages)
     assert min(quarters) > 50
     assert with_spread_age(POLICY, "shop.t7").max_pending_age.total_seconds() == ages[7]
+
+
+@pytest.mark.parametrize(
+    ("facts", "rows", "size_bytes", "goes"),
+    [
+        (FEW, 20_000, 1000, True),
+        (FEW, 20_001, 1000, False),
+        (replace(FEW, current_rows=3_200_000), 100_000, 1000, True),
+        (replace(FEW, current_rows=3_200_000), 100_001, 1000, False),
+        (replace(FEW, size_bytes=0), 10, LONG_STEP_BYTES - 1, True),
+        (replace(FEW, size_bytes=0), 10, LONG_STEP_BYTES, False),
+        (replace(FEW, size_bytes=LONG_STEP_BYTES // 4), 10, 0, False),
+    ],
+)
+def test_a_small_part_of_a_table_is_applied_with_its_copy(
+    facts: PendingFacts, rows: int, size_bytes: int, *, goes: bool
+) -> None:
+    assert goes_with_a_copy(facts, rows, size_bytes) is goes
 
 
 def test_rows_of_a_large_table_count_as_a_fraction_of_it() -> None:

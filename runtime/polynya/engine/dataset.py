@@ -186,10 +186,12 @@ class WorkingDataset:
             self.tell_applied(result.applied)
         return result
 
-    def _reason_to_apply(self, policy: ApplyPolicy | None, rows: int) -> str | None:
+    def _reason_to_apply(
+        self, policy: ApplyPolicy | None, rows: int, size_bytes: int
+    ) -> str | None:
         if policy is None or self.context.stop.is_set():
             return None
-        return reason_to_apply(self.context, self.table, policy, rows)
+        return reason_to_apply(self.context, self.table, policy, rows, size_bytes)
 
     def map_columns(self, batch: DatasetBatch) -> DatasetBatch:
         """A batch as it was read with the columns of the table; see `mapped_batch`."""

@@ -10,10 +10,10 @@ from polynya.engine.policy import (
     ApplyDecision,
     PendingFacts,
     decide,
+    goes_with_a_copy,
     wait_for_apply,
     with_spread_age,
 )
-from polynya.engine.unit import LONG_STEP_BYTES
 from polynya.lake.table.dataset import DatasetTable
 from polynya.model.config.settings import ApplyPolicy
 from polynya.model.headers import Partition
@@ -41,23 +41,23 @@ def pending_facts(table: DatasetTable, now: datetime) -> PendingFacts:
 
 
 def reason_to_apply(
-    context: EngineContext, table: DatasetTable, policy: ApplyPolicy, rows: int
+    context: EngineContext, table: DatasetTable, policy: ApplyPolicy, rows: int, size_bytes: int
 ) -> str | None:
-    """Why all that is pending is applied as soon as `rows` more are copied, None when it is not.
+    """Why all that is pending is applied by the commit that copies a batch, None when it is not.
 
-    None too where the apply is a long step, which gets a time slice of its own.
+    `rows` and `size_bytes`, in memory, are those of the batch. None too where the apply is a long
+    step, which gets a time slice of its own.
     """
     facts = pending_facts(table, context.clock.now())
     current = table.table.files(Partition.CURRENT, table.state.snapshot)
     facts = replace(
         facts,
-        rows=facts.rows + rows,
-        files=facts.files + 1,
         current_rows=sum(file.rows for file in current),
         current_bytes=sum(file.size_bytes for file in current),
     )
-    if facts.work_bytes >= LONG_STEP_BYTES or table.state.copy.reloading is not None:
+    if table.state.copy.reloading is not None or not goes_with_a_copy(facts, rows, size_bytes):
         return None
+    facts = replace(facts, rows=facts.rows + rows, files=facts.files + 1)
     policy = with_spread_age(policy, table.dataset.relations.current)
     decision = decide(facts, policy, context.apply_mode)
     return decision.reason if decision.apply else None

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Final, Literal
 from zlib import crc32
 
-from polynya.engine.unit import TimeSlice
+from polynya.engine.unit import LONG_STEP_BYTES, TimeSlice
 from polynya.formats.batch import FileProgress
 from polynya.formats.files import Discovery
 from polynya.model.config.settings import ApplyPolicy, BatchSettings
@@ -127,6 +127,22 @@ def with_spread_age(policy: ApplyPolicy, name: str) -> ApplyPolicy:
     """
     share = 1 - _EARLIER_SHARE * crc32(name.encode()) / 2**32
     return policy.model_copy(update={"max_pending_age": policy.max_pending_age * share})
+
+
+#: So many rows are always few enough to be applied with their copy...
+_FEW_ROWS: Final = 20_000
+#: ...and of a large table one in so many: after ten such batches an apply rewrites data files with
+#: many deleted rows, which the commit of a copy does not do.
+_ROWS_PER_FEW: Final = 32
+
+
+def goes_with_a_copy(facts: PendingFacts, rows: int, size_bytes: int) -> bool:
+    """Whether the apply of all that is pending and of a batch is small enough for one commit.
+
+    `rows` and `size_bytes`, in memory, are those of the batch; `facts` are of what was there.
+    """
+    few = max(_FEW_ROWS, facts.current_rows // _ROWS_PER_FEW)
+    return rows <= few and facts.work_bytes + size_bytes < LONG_STEP_BYTES
 
 
 def wait_for_apply(

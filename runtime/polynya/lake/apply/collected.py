@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,9 @@ from polynya.model import headers as h
 from polynya.model.headers import Partition
 from polynya.model.names import quote
 
+#: In the summary of a step that changed rows of the live views: each record that it changed is
+#: among the rows that it wrote. Then nobody has to look at those that it took out.
+WRITES_ALL_KEYS: Final = "polynya.writes-all-keys"
 #: Pending events that are few, and the size of their files in bytes, which are compressed.
 FEW_EVENTS = 20_000
 FEW_BYTES = 8 * 1024 * 1024
@@ -48,7 +52,8 @@ class Collected:
 
     `rows` are the versions that are written, with columns of the internal table; `places`, with the
     columns of `writing.PLACES`, are those of the versions that are removed. `deleted` are rows that
-    were so before, where that was read.
+    were so before, where that was read. `writes_all_keys`: no version is removed whose record is
+    not among `rows`.
     """
 
     rows: pa.Table
@@ -57,6 +62,7 @@ class Collected:
     applied_to: str | None
     late: int
     deleted: Deleted | None = None
+    writes_all_keys: bool = False
 
 
 def are_few(run: ApplyRun, limit: int) -> bool:

@@ -19,7 +19,13 @@ from typing import Final
 import pyarrow as pa
 
 from polynya.lake.apply.apply import Applier, ApplyOutcome, StagedApply
-from polynya.lake.apply.collected import FEW_EVENTS, Collected, are_few, collected
+from polynya.lake.apply.collected import (
+    FEW_EVENTS,
+    WRITES_ALL_KEYS,
+    Collected,
+    are_few,
+    collected,
+)
 from polynya.lake.apply.folding import folded, linked_keys, pending_events
 from polynya.lake.apply.in_memory import find_versions, fold_in_memory
 from polynya.lake.apply.key_index import KeyIndexes
@@ -139,6 +145,8 @@ class FastApplier(Applier):
         summary |= staged.removal.counts
         if fresh is not None:
             summary |= fresh.summary
+            if isinstance(outcome.versions, Collected) and outcome.versions.writes_all_keys:
+                summary[WRITES_ALL_KEYS] = "true"
         return target.commit(
             copy=fresh.state if fresh is not None else None,
             apply=state,

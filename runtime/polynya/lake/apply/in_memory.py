@@ -214,7 +214,10 @@ def _folded(
         return "events are late, or claim one place, or their times go backwards"
     newest = pc.max(events.column(h.CHANGE_IDENTIFIER)).as_py()
     places = _places(alive, found.paths, shape)
-    return Collected(made.rows, places, made.figures, newest, late=0, deleted=found.deleted)
+    # Of each record with an event a fold in order writes a version: that event, or its tombstone.
+    return Collected(
+        made.rows, places, made.figures, newest, 0, found.deleted, writes_all_keys=True
+    )
 
 
 def _find(

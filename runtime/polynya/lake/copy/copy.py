@@ -108,17 +108,18 @@ def copy_batch(
     live_files: Iterable[str] | None = None,
     replayed: Replayed | None = None,
     in_arrow: bool = True,
-    reason_to_apply: Callable[[int], str | None] = lambda _: None,
+    reason_to_apply: Callable[[int, int], str | None] = lambda *_: None,
 ) -> CopyResult:
     """Commit one landed batch to a table that was entered (`ownership.enter`).
 
     `live_files` are the landed files that still exist; the position forgets all others. `replayed`
     are quarantined records that this batch read again: they leave the quarantine in the same
     commit. `in_arrow`: rows are made in Arrow where that is possible; without it always by SQL,
-    with the same result. `reason_to_apply` says for a number of events why they should be applied
-    as soon as they are copied, None where they should not: one commit does both where that costs
-    little. Raises BadRecordError for a bad record of a dataset that does not
-    quarantine them.
+    with the same result. `reason_to_apply` says for a number of events, and their bytes in memory,
+    why they should be applied as soon as they are copied, None where they should not: one commit
+    does both where that takes no query.
+
+    Raises BadRecordError for a bad record of a dataset that does not quarantine them.
     """
     keys = agreed_keys(target, batch)
     target.grow(batch.schema, decided_changes(target.state.copy, batch.changes, now))
@@ -149,8 +150,9 @@ def copy_batch(
     if rows is None:
         return _copy_by_sql(copying, applier)
     _refuse_bad_records(copying, lambda: first_rejected_in_arrow(rows))
-    reason = reason_to_apply(rows.num_rows) if _may_be_applied(copying, rows) else None
-    applied = None
+    reason = applied = None
+    if _may_be_applied(copying, rows):
+        reason = reason_to_apply(rows.num_rows, batch.size_bytes)
     if reason is not None and applier.folds_in_memory:
         applied = _apply_with_copy(copying, rows, applier, reason)
     return applied or _append(copying, write_rows(target.table, rows))
@@ -503,7 +505,7 @@ def _may_be_applied(copying: _Copying, rows: pa.Table) -> bool:
     """Whether rows that were made in Arrow could be applied by the commit that copies them."""
     target = copying.target
     return (
-        0 < rows.num_rows <= FEW_ROWS
+        rows.num_rows > 0
         and copying.replayed is None
         and not copying.shape.append_only
         and not target.is_applied
@@ -515,7 +517,7 @@ def _may_be_applied(copying: _Copying, rows: pa.Table) -> bool:
 def _apply_with_copy(
     copying: _Copying, rows: pa.Table, applier: Applier, reason: str
 ) -> CopyResult | None:
-    """Commit a few rows together with the apply of all that is pending.
+    """Commit rows together with the apply of all that is pending.
 
     None, and nothing was written, where that apply costs more than one in memory.
     """

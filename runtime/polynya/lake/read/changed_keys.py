@@ -3,7 +3,9 @@
 Every change of a record writes a row: an event, a version, or the place of a row that goes. So the
 keys in the files that the snapshots in between have added or removed, and at the places that they
 have deleted, are a superset of the keys that changed. Steps that change no row of the live views,
-such as applies and maintenance, are left out (`commits.changes_rows`).
+such as applies and maintenance, are left out (`commits.changes_rows`). Of a step that has written a
+row of each record that it changed, only these rows are read (`WRITES_ALL_KEYS`): the places
+that it has deleted may be in all data files of the table.
 
 So it is with tables that others maintain, whose rows are those of all of their files: only
 snapshots that say that they replace files by equal ones are left out. Files of deletes count when
@@ -22,6 +24,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polynya.lake.apply.collected import WRITES_ALL_KEYS
 from polynya.lake.fold.shape import Shape
 from polynya.lake.iceberg.arrow_columns import arrow_type
 from polynya.lake.iceberg.deletes import deleted_places, positions
@@ -39,6 +42,8 @@ from polynya.store.data_files import DataFiles
 _SHOWN: Final = frozenset(map(str, (Partition.CHANGES, Partition.CURRENT, Partition.PRIOR)))
 _ADDED, _DELETED = 1, 2
 _POSITION_DELETES, _EQUALITY_DELETES = 1, 2
+#: What a manifest holds, if not data files.
+_OF_DELETES = 1
 #: What is raised by files that are not read, and by those of others that do not follow Iceberg.
 _UNREAD: Final = (OSError, pa.ArrowInvalid)
 _UNREAD_OF_OTHERS: Final = (*_UNREAD, EOFError, LookupError, TypeError, ValueError)
@@ -176,12 +181,16 @@ def _add(changes: _Changes, store: DataFiles, snapshot: Mapping[str, Any]) -> No
     number = snapshot["snapshot-id"]
     if "manifest-list" not in snapshot:
         raise OSError("a snapshot has no list of its manifests")
+    # Nobody but a process of ours tells that of a table whose steps are ours.
+    written = changes.keys is None and WRITES_ALL_KEYS in snapshot.get("summary", {})
+    statuses = {_ADDED} if written else {_ADDED, _DELETED}
     for manifest in records(store, snapshot["manifest-list"]):
-        if manifest["added_snapshot_id"] != number:
+        of_deletes = manifest.get("content") == _OF_DELETES
+        if manifest["added_snapshot_id"] != number or (written and of_deletes):
             continue
         for entry in records(store, manifest["manifest_path"]):
             made_by = entry.get("snapshot_id")
-            if entry["status"] in {_ADDED, _DELETED} and made_by in {None, number}:
+            if entry["status"] in statuses and made_by in {None, number}:
                 _add_entry(changes, entry["status"], entry["data_file"])
 
 
