@@ -81,7 +81,8 @@ COLUMN_CACHE: Final = ColumnCache()
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Footers that stay in memory; each is some kilobytes.
+#: Footers that stay in memory, the last used. One of 32 columns takes 85 kB there (2026-12-01,
+#: 6.8 kB in its file), so all of them 170 MB.
 KNOWN_FOOTERS = 2000
 
 
