@@ -91,6 +91,18 @@ def test_other_batches_are_copied_first(lab: Lab, records: list[Any], why: str) 
     assert verify(users.table()).findings == []
 
 
+def test_a_batch_of_too_many_rows_is_copied_first(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polynya.engine.policy._FEW_ROWS", 2)
+    users = lab.feed(history=False)
+    users.apply(put(1, 1, name="x"), put(2, 1, name="x"))
+    users.apply(*(put(key, 2, name="y") for key in (1, 2, 3)))
+
+    assert steps(users) == ["copy+apply", "copy", "apply"]
+    assert users.current("id", "name") == [(1, "y"), (2, "y"), (3, "y")]
+
+
 def test_only_the_last_of_several_batches_is_applied_with_its_copy(lab: Lab) -> None:
     users = lab.feed(task={"batch": {"max_rows": 2}})
     users.apply(*(put(key, key, name="x") for key in range(1, 6)))

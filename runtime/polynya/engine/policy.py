@@ -133,7 +133,7 @@ def with_spread_age(policy: ApplyPolicy, name: str) -> ApplyPolicy:
 _FEW_ROWS: Final = 20_000
 #: ...and of a large table one in so many: after ten such batches an apply rewrites data files with
 #: many deleted rows, which the commit of a copy does not do.
-_ROWS_PER_FEW: Final = 32
+_PARTS_OF_CURRENT: Final = 32
 
 
 def goes_with_a_copy(facts: PendingFacts, rows: int, size_bytes: int) -> bool:
@@ -141,7 +141,7 @@ def goes_with_a_copy(facts: PendingFacts, rows: int, size_bytes: int) -> bool:
 
     `rows` and `size_bytes`, in memory, are those of the batch; `facts` are of what was there.
     """
-    few = max(_FEW_ROWS, facts.current_rows // _ROWS_PER_FEW)
+    few = max(_FEW_ROWS, facts.current_rows // _PARTS_OF_CURRENT)
     return rows <= few and facts.work_bytes + size_bytes < LONG_STEP_BYTES
 
 
