@@ -54,7 +54,8 @@ class Process:
         assert self._process.stdin is not None
         self._process.stdin.write(settings.line())
         self._process.stdin.flush()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -76,18 +77,20 @@ class Process:
     def _await(self, there: Callable[[], bool], *, every: float) -> None:
         deadline = time.monotonic() + 240
         while not there():
-            assert self._process.poll() is None, self.events[-3:]
+            assert self._listener.is_alive(), self.events[-3:]
             assert time.monotonic() < deadline, self.events[-3:]
             time.sleep(every)
 
     def wait(self, seconds: float = 240) -> int:
-        """Wait until it has ended; its code."""
-        return self._process.wait(seconds)
+        """Wait until it has ended and its last event is known; its code."""
+        code = self._process.wait(seconds)
+        self._listener.join(seconds)
+        return code
 
     def kill(self) -> None:
         """End it at once."""
         self._process.kill()
-        self._process.wait()
+        self.wait()
 
     def ask(self, request: CaptureRequest) -> None:
         """Ask it for something."""

@@ -40,6 +40,7 @@ class CaptureProcess:
         self.process.stdin.write(settings.line())
         self.process.stdin.flush()
         self.told: list[dict[str, Any]] = []
+        self._told_all = False
         self._changed = threading.Condition()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -51,6 +52,7 @@ class CaptureProcess:
                 self.told.append(json.loads(line))
                 self._changed.notify_all()
         with self._changed:
+            self._told_all = True
             self._changed.notify_all()
 
     def of(self, type_: str) -> list[dict[str, Any]]:
@@ -61,7 +63,7 @@ class CaptureProcess:
         """Until so many events of a type were told. Fails when the process ends before."""
         with self._changed:
             done = self._changed.wait_for(
-                lambda: len(self.of(type_)) >= count or self.process.poll() is not None, _PATIENCE
+                lambda: len(self.of(type_)) >= count or self._told_all, _PATIENCE
             )
         assert done, f"no {type_} in time"
         assert len(self.of(type_)) >= count, self.told[-3:]
