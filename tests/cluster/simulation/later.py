@@ -57,7 +57,6 @@ class Mixed:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._watched: set[int] = set()
 
     @contextmanager
     def cluster(self) -> Iterator[Under]:
@@ -72,8 +71,7 @@ class Mixed:
     def _member(
         self, store: StoreLine, cluster: str, me: NodeIdentity, *args: Any, **more: Any
     ) -> Member:
-        if id(store._objects) not in self._watched:
-            self._watched.add(id(store._objects))
+        if self._see not in store._objects.watchers:
             store._objects.watchers.append(self._see)
         if is_later(store._process.name):
             self.counts["processes of the later version"] += 1
