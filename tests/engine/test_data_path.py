@@ -70,9 +70,11 @@ def test_a_warm_copy_and_an_apply_enter_few_modules(
         users.land(*(put(key, sequence, name="x") for key in range(5)))
         brought_up(unit)
 
-    users.land(put(1, 3, name="y"))
-    # Otherwise one commit would do both.
+    # Otherwise one commit would do both. The first change that waits makes the views show it.
     context.apply_mode = "never"
+    users.land(put(2, 3, name="y"))
+    unit.step(TimeSlice())
+    users.land(put(1, 3, name="y"))
     with entered() as copied:
         first = unit.step(TimeSlice())
     context.apply_mode = "always"
@@ -86,6 +88,8 @@ def test_a_warm_copy_and_an_apply_enter_few_modules(
         return ended
 
     monkeypatch.setattr(WorkingDataset, "apply_if_worth_it", traced)
+    # The views follow the event that reports the apply.
+    monkeypatch.setattr(WorkingDataset, "publish", lambda *_, **__: None)
     second = unit.step(TimeSlice())
 
     assert (first.more, second.more) == (True, False)

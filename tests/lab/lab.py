@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polynya.engine.context import EngineContext
+from polynya.engine.dataset import WorkingDataset
 from polynya.engine.ledger import ledger_dataset
 from polynya.engine.policy import ApplyMode
 from polynya.engine.runner import run_once, units
@@ -230,7 +231,8 @@ class Look:
 
     def table(self, owner: str = "a test") -> DatasetTable:
         """The internal table in the hands of an owner that has not taken it over."""
-        return DatasetTable.existing(self.lab.spark, self.dataset, owner)
+        table = DatasetTable.existing(self.lab.spark, self.dataset, owner)
+        return WorkingDataset.of(self.lab.context(), table).table
 
     def files(self) -> set[Path]:
         """Every data and delete file in the folder of the internal table, live or not."""

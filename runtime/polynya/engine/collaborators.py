@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,13 +94,15 @@ def start_engine(
 def other_dialects() -> OtherDialects:
     """Writes the views for engines that read Iceberg views."""
 
-    def texts(dataset: ResolvedDataset, shape: Shape) -> Mapping[str, Mapping[Dialect, str]]:
+    def texts(
+        dataset: ResolvedDataset, shape: Shape, *, settled: bool = False
+    ) -> Mapping[str, Mapping[Dialect, str]]:
         # Start-up time: sqlglot.
         from polynya.query.dialects import representations
 
-        return representations(dataset, shape)
+        return representations(dataset, shape, settled=settled)
 
-    return OtherDialects(dialects_version(), texts)
+    return OtherDialects(dialects_version(), texts, partial(texts, settled=True))
 
 
 def refuse_moved_tables(target: ResolvedTarget, schemas: set[str]) -> None:

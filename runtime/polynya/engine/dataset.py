@@ -39,6 +39,7 @@ from polynya.lake.copy.mapping import Before, mapped_batch
 from polynya.lake.copy.masks import withheld
 from polynya.lake.fold.shape import Shape
 from polynya.lake.read.catalog_views import publish_views
+from polynya.lake.spark.catalog import views_stay
 from polynya.lake.table.dataset import BeingAppliedError, DatasetTable
 from polynya.lake.table.ownership import enter
 from polynya.lake.table.retyping import retype
@@ -83,13 +84,20 @@ class WorkingDataset:
             granted=context.epoch,
             may_create=context.hooks.may_create,
         )
-        return cls(context, table)
+        return cls.of(context, table)
 
     @classmethod
     def existing(cls, context: EngineContext, dataset: ResolvedDataset) -> WorkingDataset:
         """Open a table that exists."""
         table = DatasetTable.existing(context.spark, dataset, context.owner, granted=context.epoch)
-        return cls(context, table)
+        return cls.of(context, table)
+
+    @classmethod
+    def of(cls, context: EngineContext, table: DatasetTable) -> WorkingDataset:
+        """An open table whose views follow its commits."""
+        working = cls(context, table)
+        table.before_pending = working._unsettle
+        return working
 
     def copy_and_apply(
         self, policy: ApplyPolicy, time_slice: TimeSlice, copy_next: Callable[[], StepResult]
@@ -162,6 +170,7 @@ class WorkingDataset:
             refuse_later_file(self.table, batch, clock.now())
         # Nothing that an apply commits meanwhile may come between what is decided here.
         with self.table.changing, self.views_following():
+            was_pending = self.table.has_pending
             refuse_suspended(self.table)
             enter(self.table)
             batch = self.apply_schema_changes(batch)
@@ -175,9 +184,8 @@ class WorkingDataset:
                 replayed=replayed,
                 reason_to_apply=partial(self._reason_to_apply, policy),
             )
-        shape = self.table.shape()
-        if shape.data:
-            self.publish(shape)
+        # Where batches wait for an apply again and again, a settled text would last for one batch.
+        self.publish(settle=not was_pending)
         folder = "" if batch.landed is None else batch.landed.folder
         for loss in lost:
             self.tell(StreamLost.of_landing(self.name, folder, loss))
@@ -219,7 +227,7 @@ class WorkingDataset:
         if not types:
             return
         before, began = self.columns, self.context.clock.monotonic()
-        done = retype(self.table, types, self.publish)
+        done = retype(self.table, types, self._publish)
         self.publish()
         seconds = round(self.context.clock.monotonic() - began, 3)
         self.tell(
@@ -274,6 +282,7 @@ class WorkingDataset:
         if time_slice.must_wait_for(facts.work_bytes):
             return TOO_LONG
         self.tell_applied(self._apply_timed(facts, decision.reason))
+        self.publish(settle=True)
         return AGAIN_SOON
 
     def _apply_timed(self, facts: PendingFacts, reason: str) -> ApplyResult:
@@ -298,17 +307,30 @@ class WorkingDataset:
         return self.context.applier.apply(self.table, reason=reason, now=now, rebuild=rebuild)
 
     @span("publish", dataset=attrgetter("name"))
-    def publish(self, shape: Shape | None = None) -> None:
+    def publish(self, *, settle: bool = False) -> None:
         """Create the changed views. In a new session all views count as changed.
 
-        Views for other engines are a copy that any later start can make. A failure to publish them
-        is reported once and stops no data.
+        `settle`: they get their settled texts, if nothing is pending. Views for other engines are a
+        copy that any later start can make. A failure to publish them is reported once and stops no
+        data.
         """
-        shape = shape or self.table.shape()
+        # A change that is copied meanwhile would not show in a settled text.
+        with self.table.changing:
+            may_settle = settle and self.table.owned and views_stay(self.context.spark)
+            settled = False if self.table.has_pending else may_settle or None
+            self._publish(self.table.shape(), settled=settled)
+
+    def _unsettle(self, shape: Shape) -> None:
+        """Give the views the texts that show pending changes."""
+        if self.table.views_of is None or self.table.views_settled is not False:
+            self._publish(shape)
+
+    def _publish(self, shape: Shape, *, settled: bool | None = False) -> None:
         if not set(shape.data) - shape.hidden:
             # Of a stream only header columns are known so far: its first batch had no record.
             return
-        changed = publish_views(self.table, shape, self.context.hooks.other_dialects)
+        others = self.context.hooks.other_dialects
+        changed = publish_views(self.table, shape, others, settled=settled)
         if self.context.hooks.publish_views is None or not changed:
             return
         try:
@@ -580,9 +602,8 @@ class OpenTables:
             self._context.memory.takeover_backoff.wait_for_quiet(
                 working.table, self._context.clock.monotonic()
             )
-        shape = working.table.shape()
-        if shape.data and set(shape.data) <= working.table.table.column_names():
-            working.publish(shape)
+        if set(working.table.shape().data) <= working.table.table.column_names():
+            working.publish()
         return working
 
 

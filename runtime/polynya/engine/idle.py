@@ -288,7 +288,7 @@ class _Look:
             odd=odd,
             pending=pending,
             is_ahead=_is_ahead(table, dataset, copy),
-            old_view=self._old_view(dataset, copy),
+            old_view=self._old_view(dataset, copy, has_pending=bool(pending.rows)),
             awaits_layout=_awaits_layout(table, dataset, copy),
             maintenance=choice.taken.action if maintained and choice.taken else None,
         )
@@ -303,17 +303,23 @@ class _Look:
             self.run.events.append(health_event(dataset, shape, choice))
             self.run.rounds.append((f"{name} (maintenance)", task.name))
 
-    def _old_view(self, dataset: ResolvedDataset, copy: CopyState) -> str | None:
+    def _old_view(
+        self, dataset: ResolvedDataset, copy: CopyState, *, has_pending: bool
+    ) -> str | None:
         """The first view that a run would make again."""
         shape = shape_of(dataset, copy, _columns(copy), tuple(copy.columns.keys))
         if not set(shape.data) - shape.hidden:
             return None
         relations = dataset.relations
         table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
-        for view, sql in spark_views(dataset, shape, table).items():
+        texts = spark_views(dataset, shape, table)
+        settled = texts if has_pending else spark_views(dataset, shape, table, settled=True)
+        for view in texts:
             made = self.tables.view(f"{relations.schema}.{view}")
-            wanted = {DEFINITION: definition_of(shape, sql), TRANSLATED_BY: dialects_version()}
-            if made is None or made.sql != sql or not wanted.items() <= made.properties.items():
+            if made is None or made.sql not in {texts[view], settled[view]}:
+                return view
+            wanted = {DEFINITION: definition_of(shape, made.sql), TRANSLATED_BY: dialects_version()}
+            if not wanted.items() <= made.properties.items():
                 return view
         return None
 

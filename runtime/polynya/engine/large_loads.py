@@ -33,7 +33,6 @@ from polynya.lake.copy.reload import commit_reload, stage_reload
 from polynya.lake.table.dataset import DatasetTable
 from polynya.lake.table.ownership import enter
 from polynya.lake.table.suspension import BadRecordError, held_at, refuse_suspended
-from polynya.model.headers import Partition
 from polynya.observe import engine as events
 from polynya.observe.events import StepProgress
 
@@ -69,10 +68,7 @@ def decide_load(discovery: Discovery, target: DatasetTable, limits: LoadLimits) 
         (target.state.apply.applies > 0, "changes were applied already"),
         (target.state.apply.horizon is not None, "records may be too old"),
         (target.state.copy.reloading is not None, "a reload is under way"),
-        (
-            bool(target.table.files(Partition.CHANGES, target.state.snapshot)),
-            "changes are pending already",
-        ),
+        (target.has_pending, "changes are pending already"),
     )
     reason = next((why for holds, why in refusals if holds), None)
     is_large = discovery.load and size >= limits.least_bytes
@@ -177,7 +173,7 @@ class LargeLoads:
             forget(table.table, staged)
             return self._before_a_bad_file(table, discovery, live, request, bad)
         self._places[table.name] = plan.places_after(staged.reports)
-        table.publish()
+        table.publish(settle=True)
         seconds = clock.monotonic() - started
         table.tell_copied(result, len(plan.progress), seconds)
         progress = events.LoadProgress(

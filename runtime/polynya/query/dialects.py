@@ -66,9 +66,14 @@ _TABLE: Final = "__table"
 
 
 def views_in(
-    dialect: Dialect, dataset: ResolvedDataset, shape: Shape, table: str
+    dialect: Dialect,
+    dataset: ResolvedDataset,
+    shape: Shape,
+    table: str,
+    *,
+    settled: bool = False,
 ) -> list[EngineView]:
-    """The views of a dataset as an engine reads them.
+    """The views of a dataset as an engine reads them; `settled` where nothing is pending.
 
     `table` is the internal table's place in the engine, already quoted; for DuckDB it may be a call
     such as `iceberg_scan('…')`. Views and their columns are called as `Dialect.fold` has it, so
@@ -82,14 +87,14 @@ def views_in(
         made = spark_views if dialect is Dialect.SPARK else definitions
         return [
             EngineView(name, columns_of(dataset, shape, name) or {}, sql, {})
-            for name, sql in made(dataset, shape, table).items()
+            for name, sql in made(dataset, shape, table, settled=settled).items()
         ]
     try:
         left_out = _left_out(dialect, shape)
         known = _without(shape, left_out)
         return [
             EngineView(*_translated(dialect, name, sql, known, table), left_out)
-            for name, sql in definitions(dataset, known, quote(_TABLE)).items()
+            for name, sql in definitions(dataset, known, quote(_TABLE), settled=settled).items()
         ]
     except SqlglotError as error:
         raise VIEW_NOT_TRANSLATED(
@@ -105,7 +110,11 @@ READERS: Final = (Dialect.TRINO, Dialect.DUCKDB)
 
 
 def representations(
-    dataset: ResolvedDataset, shape: Shape, *, for_trino: str | None = None
+    dataset: ResolvedDataset,
+    shape: Shape,
+    *,
+    for_trino: str | None = None,
+    settled: bool = False,
 ) -> dict[str, dict[Dialect, str]]:
     """The texts of an Iceberg view beside Spark's: name of the view → dialect → SQL.
 
@@ -121,7 +130,7 @@ def representations(
         path = filter(None, (catalog, dialect.fold(schema), dialect.fold(name)))
         table = dialect.quote(*path)
         try:
-            views = views_in(dialect, dataset, shape, table)
+            views = views_in(dialect, dataset, shape, table, settled=settled)
         except OperationError:
             # Other engines say that the view has no text for them; `polynya views` says why.
             continue

@@ -48,7 +48,7 @@ def rebuild(context: EngineContext, dataset: ResolvedDataset) -> RebuildResult:
     working = WorkingDataset.existing(context, dataset)
     _refuse(working.table)
     done = working.apply("rebuild", rebuild=True)
-    working.publish()
+    working.publish(settle=True)
     working.tell_applied(done)
     retaining, figures = working.table.state.apply.retaining, done.figures
     assert retaining is not None, "the rebuild would have been refused"

@@ -230,7 +230,7 @@ class DerivedUnit:
             computed = step.rows is not None and judged is None
             if by_spark is None:
                 how += ", computed in memory" if computed else ", in memory"
-        table.publish(table.table.shape())
+        table.publish(settle=True)
         for name, says in done.failed.items():
             table.tell(ExpectationFailed(subject=table.name, expectation=name, reason=says))
         changed = {} if done.applied is None else done.applied.figures.counts()

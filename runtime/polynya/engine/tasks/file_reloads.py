@@ -24,7 +24,6 @@ from polynya.lake.table.state import Reloading
 from polynya.model.config.dataset import ResolvedDataset
 from polynya.model.config.settings import FileReload
 from polynya.model.errors import OperationError
-from polynya.model.headers import Partition
 from polynya.observe.engine import LoadCompared, LoadDiscarded
 from polynya.store.object_store import ObjectInfo
 
@@ -104,7 +103,7 @@ class FileReloads:
         glob = load_glob(landed, self.dataset, self.settings)
         refuse_no_files(self._load(glob), self.dataset, self.settings.files)
         table.table.take_over()
-        if table.table.table.files(Partition.CHANGES, table.table.state.snapshot):
+        if table.table.has_pending:
             table.apply("a reload begins")
         now = self.context.clock.now()
         return lake.begin(table.table, self.settings.mode, now=now, glob=glob, due=now)

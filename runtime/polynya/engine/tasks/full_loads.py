@@ -115,7 +115,7 @@ def finish_reload(
         incomplete=incomplete,
         live_files=live_files,
     )
-    dataset.publish()
+    dataset.publish(settle=True)
     return applied
 
 

@@ -23,7 +23,6 @@ from polynya.lake.table.state import Reloading, ScheduledLoad
 from polynya.lake.table.suspension import refuse_suspended
 from polynya.model.config.dataset import KEEPING, Incomplete
 from polynya.model.config.settings import ApplyPolicy
-from polynya.model.headers import Partition
 from polynya.observe.engine import LoadCompared, LoadDiscarded, ReloadLoaded
 
 #: Why rows of a landed batch are not copied: nobody can tell what the rest of their load held.
@@ -113,7 +112,7 @@ def _continues(table: WorkingDataset, part: LoadPart) -> bool:
 def _gather(table: WorkingDataset, batch: DatasetBatch, part: LoadPart) -> None:
     target, clock = table.table, table.context.clock
     if table.reloading is None:
-        if target.table.files(Partition.CHANGES, target.state.snapshot):
+        if target.has_pending:
             table.apply("a scheduled load begins")
         now, told = clock.now(), batch.facts.newest
         lake.begin(

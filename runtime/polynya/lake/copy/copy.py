@@ -330,9 +330,8 @@ def _load_started(target: DatasetTable, facts: BatchFacts, now: datetime) -> str
 
 
 def _pending_since(target: DatasetTable, now: datetime) -> str:
-    pending = target.table.files(Partition.CHANGES, target.state.snapshot)
     since = target.state.copy.position.pending_since
-    return since if pending and since else now.isoformat()
+    return since if target.has_pending and since else now.isoformat()
 
 
 def _reason_to_apply_at_once(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | None:
@@ -374,7 +373,7 @@ def _is_first_load(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> b
         return False
     if not pc.any(pc.equal(batch.rows.column("__op"), "L")).as_py():
         return False
-    return not target.table.files(Partition.CHANGES, target.state.snapshot)
+    return not target.has_pending
 
 
 def _follows(target: DatasetTable, batch: DatasetBatch, shape: Shape) -> str | None:

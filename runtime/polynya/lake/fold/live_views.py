@@ -1,8 +1,8 @@
 """The SQL of the live views: plain Iceberg in, fresh rows out (semantics section 7).
 
 Records without pending changes are read as they are stored; the fold runs only over records with
-pending changes. When nothing is pending, Spark sees an empty broadcast and the view costs as much
-as a scan.
+pending changes. This text is right in every commit. Where nothing is pending, the settled text of a
+view is right, too: it reads stored rows and nothing else, so no engine plans a fold for it.
 
 Where no value is inherited and the view shows no times and no header columns, only the newest event
 of a record counts, and nothing is folded (`newest.py`).
@@ -92,35 +92,42 @@ TRANSLATED_BY = "polynya.translated-by"
 _DELETED = f"({is_delete()})"
 
 
-def definitions(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
+def definitions(
+    dataset: ResolvedDataset, shape: Shape, table: str, *, settled: bool = False
+) -> dict[str, str]:
     """The SQL of each view of a dataset by its name; `table` is the quoted internal table.
 
     Any engine can run it, where it is translated; Spark has a text of its own (`spark_views`).
+    `settled`: it is run only over commits without pending changes.
     """
     table = bridged(shape, table)
     headers = _current_headers(dataset)
     stored = current_stored_view(shape, table, headers)
+    current = _settled_current if settled else _live_current
     views = {
-        dataset.relations.view: _young_current(shape, table, headers),
+        dataset.relations.view: current(shape, table, headers),
         dataset.relations.changes_view: changes_view(shape, table),
         dataset.relations.current_stored_view: _young(
             shape, stored, (*headers, *_deleted_flag(shape))
         ),
     }
     if dataset.relations.headers_view is not None:
-        views[dataset.relations.headers_view] = _young_current(shape, table, CURRENT_HEADERS)
+        views[dataset.relations.headers_view] = current(shape, table, CURRENT_HEADERS)
     if shape.history:
-        view = history_view(shape, table)
+        view = settled_history_view(shape, table) if settled else history_view(shape, table)
         views[dataset.relations.history_view] = _young(shape, view, HISTORY_COLUMNS)
         stored = history_stored_view(shape, table)
         views[dataset.relations.history_stored_view] = _young(shape, stored, HISTORY_COLUMNS)
     return views
 
 
-def spark_views(dataset: ResolvedDataset, shape: Shape, table: str) -> dict[str, str]:
+def spark_views(
+    dataset: ResolvedDataset, shape: Shape, table: str, *, settled: bool = False
+) -> dict[str, str]:
     """The same for Spark, where `table` is the Iceberg table itself, whose rows have places."""
-    views = definitions(dataset, shape, table)
-    if _shows_newest_events(shape, _current_headers(dataset)) and not shape.bridged:
+    views = definitions(dataset, shape, table, settled=settled)
+    by_places = _shows_newest_events(shape, _current_headers(dataset)) and not shape.bridged
+    if by_places and not settled:
         views[dataset.relations.view] = _young(shape, current_by_places(shape, table), ())
     return views
 
@@ -189,8 +196,13 @@ def _deleted_flag(shape: Shape) -> tuple[str, ...]:
     return ("hdr__deleted",) if shape.soft_delete and not shape.append_only else ()
 
 
-def _young_current(shape: Shape, table: str, headers: Sequence[str]) -> str:
+def _live_current(shape: Shape, table: str, headers: Sequence[str]) -> str:
     view = current_view(shape, table, headers)
+    return _young(shape, view, (*headers, *_deleted_flag(shape)))
+
+
+def _settled_current(shape: Shape, table: str, headers: Sequence[str]) -> str:
+    view = current_stored_view(shape, table, headers)
     return _young(shape, view, (*headers, *_deleted_flag(shape)))
 
 
@@ -302,7 +314,7 @@ def history_view(shape: Shape, table: str) -> str:
     data = ", ".join(map(quote, shape.data))
     quiet = (
         f"SELECT {_version_columns(shape)}, {STORED_SEQUENCE} AS __seq "
-        f"FROM {table} s {_without_pending(shape)} WHERE {stored}"
+        f"FROM {table} s {_without_pending(shape)} WHERE {_stored_versions(shape)}"
     )
     folded = (
         f"SELECT {data}, {key_hash(shape)}, __from, __to, "
@@ -310,21 +322,39 @@ def history_view(shape: Shape, table: str) -> str:
         "__stored.wcf, __stored.wct, __seq FROM folded WHERE NOT __gone"
     )
     if shape.replaces:
-        # What a record replaced shows in its elements; it has no values of its own.
-        quiet, folded = (f"{rows} AND NOT ({shape.is_record()})" for rows in (quiet, folded))
+        folded += f" AND NOT ({shape.is_record()})"
     steps.append(("versions", f"{quiet} UNION ALL {folded}"))
     if not shape.coalesce:
         columns = ", ".join([data, *HISTORY_COLUMNS])
         return f"{with_clause(steps)} SELECT {columns} FROM versions"
-    return f"{with_clause([*steps, *_runs(shape)])} {_coalesced(shape)}"
+    return _in_runs(shape, steps)
+
+
+def settled_history_view(shape: Shape, table: str) -> str:
+    """The same where nothing is pending."""
+    if not shape.coalesce:
+        return history_stored_view(shape, table)
+    columns = f"{_version_columns(shape)}, {STORED_SEQUENCE} AS __seq"
+    return _in_runs(
+        shape, [("versions", f"SELECT {columns} FROM {table} WHERE {_stored_versions(shape)}")]
+    )
 
 
 def history_stored_view(shape: Shape, table: str) -> str:
     """All stored versions, each as it is stored: a scan of two partitions, without coalescing."""
+    return f"SELECT {_version_columns(shape)} FROM {table} WHERE {_stored_versions(shape)}"
+
+
+def _stored_versions(shape: Shape) -> str:
+    """Condition that a row of the internal table is a version that History shows."""
     stored = within(Partition.CURRENT, Partition.PRIOR)
-    if shape.replaces:
-        stored += f" AND NOT ({shape.is_record()})"
-    return f"SELECT {_version_columns(shape)} FROM {table} WHERE {stored}"
+    # What a record replaced shows in its elements; it has no values of its own.
+    return f"{stored} AND NOT ({shape.is_record()})" if shape.replaces else stored
+
+
+def _in_runs(shape: Shape, steps: list[tuple[str, str]]) -> str:
+    """The last of the steps, `versions`, with one row for each run that changes nothing tracked."""
+    return f"{with_clause([*steps, *_runs(shape)])} {_coalesced(shape)}"
 
 
 def _version_columns(shape: Shape) -> str:

@@ -3,6 +3,11 @@
 A view is one version with a text for each dialect, which Iceberg's view specification calls a
 representation. Spark's own `CREATE VIEW` writes only its own; so these go through Iceberg's
 builder. Iceberg then refuses a statement that would drop a dialect.
+
+A view whose settled text reads less has that text while nothing is pending. No catalog commits a
+table and a view together, so the order keeps queries right: the text that is right in every commit
+comes before the commit that leaves the first pending change, and the settled one after that of the
+apply. A query between the two reads at worst the rows of a moment ago.
 """
 
 from __future__ import annotations
@@ -37,30 +42,46 @@ class OtherDialects:
     """What writes the views for engines beside Spark.
 
     `version` changes when the texts may. `texts` gives view → dialect → SQL; a view for which one
-    is missing is published without it.
+    is missing is published without it. `settled_texts` gives those for when nothing is pending.
     """
 
     version: str
     texts: Callable[[ResolvedDataset, Shape], Mapping[str, Mapping[Dialect, str]]]
+    settled_texts: Callable[[ResolvedDataset, Shape], Mapping[str, Mapping[Dialect, str]]]
 
 
 def publish_views(
-    target: DatasetTable, shape: Shape, others: OtherDialects | None = None
+    target: DatasetTable,
+    shape: Shape,
+    others: OtherDialects | None = None,
+    *,
+    settled: bool | None = False,
 ) -> list[str]:
     """Create or replace the views whose definition changed; return their names.
 
-    The catalog is asked once for each shape: what was found or made then stays, as long as nobody
-    else commits to the table.
+    `settled`: nothing is pending, and they get their settled texts; None: nothing is pending, and
+    each keeps the one that it has. The catalog is asked once for each shape: what was found or made
+    then stays, as long as nobody else commits to the table.
     """
-    if target.views_of == shape:
+    is_known = target.views_of == shape
+    if is_known and settled in {None, target.views_settled}:
         return []
     target.views_of = None
     # A process that was killed between a change of columns and the state that knows of it leaves
     # views of types that the table no longer has.
     ahead = target.table.columns() if target.table.is_ahead() else None
-    published = create_views(target.spark, target.dataset, shape, stored=ahead, others=others)
+    published = create_views(
+        target.spark,
+        target.dataset,
+        shape,
+        stored=ahead,
+        others=others,
+        settled=settled,
+        # The others have one text, and are there with it.
+        of_two_texts=is_known,
+    )
     if ahead is None:
-        target.views_of = shape
+        target.views_of, target.views_settled = shape, settled
     return published
 
 
@@ -71,27 +92,36 @@ def create_views(
     *,
     stored: object = None,
     others: OtherDialects | None = None,
+    settled: bool | None = False,
+    of_two_texts: bool = False,
 ) -> list[str]:
     """The same for a dataset whose table need not be open; its namespace must exist.
 
     `stored` tells the columns that the table has by now, where the shape does not know them.
+    `of_two_texts`: only those views whose settled text is another one.
     """
     published = []
     texts: Mapping[str, Mapping[Dialect, str]] | None = None
-    for name, sql in spark_views(dataset, shape, internal_path(spark, dataset)).items():
+    table = internal_path(spark, dataset)
+    made = spark_views(dataset, shape, table, settled=bool(settled))
+    other = spark_views(dataset, shape, table, settled=not settled)
+    by = {} if others is None else {TRANSLATED_BY: others.version}
+    for name, sql in made.items():
+        if of_two_texts and sql == other[name]:
+            continue
         place = _place(spark, quote_path(view_catalog(spark), dataset.relations.schema, name))
-        wanted = {DEFINITION: definition_of(shape, sql, stored)}
-        if others is not None:
-            wanted[TRANSLATED_BY] = others.version
-        if _has(place, sql, wanted):
+        kept = (sql, other[name]) if settled is None else (sql,)
+        wanted = {text: {DEFINITION: definition_of(shape, text, stored), **by} for text in kept}
+        if _has(place, wanted):
             continue
         if texts is None:
-            texts = {} if others is None else others.texts(dataset, shape)
+            write = others and (others.settled_texts if settled else others.texts)
+            texts = write(dataset, shape) if write else {}
         more = texts.get(name, {})
         # A dialect goes only where its text cannot be written any more: it would be a wrong one.
         may_drop = "false" if more else "true"
         # A new version keeps each property of the one before that it does not have itself.
-        properties = {TRANSLATED_BY: "", **wanted, _MAY_DROP: may_drop}
+        properties = {TRANSLATED_BY: "", **wanted[sql], _MAY_DROP: may_drop}
         schema = _schema(spark, dataset, shape, name, sql if stored is not None else None)
         _replace(spark, place, schema, {Dialect.SPARK: sql, **more}, properties)
         published.append(f"{dataset.relations.schema}.{name}")
@@ -118,7 +148,7 @@ def publish_query_view(
     place = _place(spark, quote_path(catalog, schema, view))
     struct = spark.sql(sql)._jdf.schema()
     wanted = {DEFINITION: f"{owner} {struct.toDDL()}", TRANSLATED_BY: version}
-    if _has(place, sql, wanted):
+    if _has(place, {sql: wanted}):
         return False
     jvm: Any = spark._jvm
     made = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(struct)
@@ -162,16 +192,15 @@ def _place(spark: SparkSession, quoted: str) -> Any:
     )
 
 
-def _has(place: Any, sql: str, wanted: Mapping[str, str]) -> bool:
-    """Whether the view is there with this text and was made with these properties."""
+def _has(place: Any, wanted: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether the view is there with one of some texts and was made with the properties of it."""
     if not place.catalog().viewExists(place.identifier()):
         return False
     view = place.catalog().loadView(place.identifier())
-    properties = view.properties()
     # Whoever replaces a view keeps its properties.
-    return str(view.query()) == sql and all(
-        properties.get(name) == value for name, value in wanted.items()
-    )
+    made = wanted.get(str(view.query()))
+    properties = view.properties()
+    return made is not None and all(properties.get(name) == made[name] for name in made)
 
 
 def _schema(

@@ -75,6 +75,11 @@ def view_catalog(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.sql.defaultCatalog"))
 
 
+def views_stay(spark: SparkSession) -> bool:
+    """Whether the views of a session are in the catalog of the target."""
+    return view_catalog(spark) == CATALOG
+
+
 def internal_path(spark: SparkSession, dataset: ResolvedDataset) -> str:
     """The internal table of a dataset as Spark SQL names it."""
     kind = spark.conf.get(f"spark.sql.catalog.{CATALOG}.type", None)

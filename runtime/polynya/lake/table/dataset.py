@@ -91,7 +91,10 @@ class DatasetTable:
     """The internal table of one dataset in the hands of one owner.
 
     `granted` is the epoch that coordination granted to the owner, None where there is none.
-    `views_of` is the shape that the views in the catalog have, None when they were not read yet.
+    `views_of` is the shape that the views in the catalog have, None when they were not read yet;
+    `views_settled` tells whether they have their settled texts, None where each may.
+    `before_pending` is called before a commit that leaves pending changes, with the shape that it
+    gives the table: it makes views right that are so only while nothing is pending.
     """
 
     spark: SparkSession
@@ -108,6 +111,10 @@ class DatasetTable:
     _applying: bool = False
     _awaited: bool = False
     views_of: Shape | None = None
+    views_settled: bool | None = None
+    before_pending: Callable[[Shape], object] = field(
+        default=lambda _: None, repr=False, compare=False
+    )
     _quiet: threading.Condition = field(init=False, repr=False, compare=False)
     _laid_out: tuple[TableLayout, dict[str, DataType]] | None = None
     _schema: tuple[Mapping[str, str], dict[str, DataType]] = field(default=({}, {}))
@@ -325,6 +332,8 @@ class DatasetTable:
         since: int | None = None,
         within: Any = None,
     ) -> int:
+        if any(file.partition == Partition.CHANGES for file in add):
+            self.before_pending(self.shape(copy=copy))
         before = self.state
         after = stage_states(self.table, before, ownership, copy=copy, apply=apply)
         step = CommitStep(
@@ -363,6 +372,11 @@ class DatasetTable:
         self.views_of = None
         if self.owned:
             refuse_overtaken(self.state.ownership, self.epoch, self.table.name)
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether changes wait for an apply."""
+        return bool(self.table.files(Partition.CHANGES, self.state.snapshot))
 
     @property
     def reading(self) -> ResolvedDataset:
