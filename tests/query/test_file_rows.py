@@ -110,6 +110,11 @@ def test_conditions_do_not_reach_the_files(tmp_path: Path) -> None:
 
     assert [row[0] for row in shown(rows, "ratio > 5")] == [2]
     assert [row[0] for row in shown(rows, "ratio IS NULL")] == [3]
+    schema = pa.schema([("c", pa.int64()), ("low", pa.float64()), ("high", pa.float64())])
+    with closing(EmbeddedDatabase(rows.paths)) as opened:
+        opened.read("v0", rows, filtered=False)
+        (summed,) = opened.batches("SELECT count(ratio), min(ratio), max(ratio) FROM v0", schema)
+    assert [str(value) for value in summed.to_pylist()[0].values()] == ["2", "1.0", "nan"]
 
 
 def test_a_database_reaches_no_file_but_those_that_it_is_told(tmp_path: Path) -> None:

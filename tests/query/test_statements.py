@@ -10,7 +10,7 @@ import pytest
 from polynya.engine.tasks.embedded_rows import InputRows
 from polynya.model.types import STRING, parse_type
 from polynya.query.database import EmbeddedDatabase
-from polynya.query.embedded import STATEMENT_LIMITS, answer_here
+from polynya.query.embedded import STATEMENT_LIMITS, answer_here, may_filter
 from polynya.query.selects import Query, translate
 from polynya.query.translate import NotEmbeddedError, parsed
 from polynya.query.values import Relation, RelationColumn, quoted
@@ -237,6 +237,36 @@ def test_the_next_database_holds_nothing_of_a_closed_one() -> None:
         for name in ("stored", "stored_rows"):
             with pytest.raises(NotEmbeddedError, match=f"{name} does not exist"):
                 other.has_rows(f"FROM {name}")
+
+
+@pytest.mark.parametrize(
+    ("rest", "may"),
+    [
+        ("count(*), max(ratio) FROM shop.users", False),
+        ("Name, sum(id) FROM shop.users GROUP BY Name ORDER BY 1", False),
+        ("id FROM shop.users WHERE ratio > 5", True),
+        ("sum(id) FROM shop.users HAVING sum(id) > 5", True),
+        ("count(*) FILTER (WHERE ratio > 5) FROM shop.users", True),
+        ("DISTINCT id FROM shop.users", True),
+        ("id FROM shop.users ORDER BY ratio LIMIT 3", True),
+        ("u.id FROM shop.users u JOIN shop.users v ON u.ratio = v.ratio", True),
+        ("u.id FROM shop.users u, shop.users v", True),
+        ("id FROM (SELECT id FROM shop.users) WHERE id > 5", True),
+        ("id IN (SELECT big FROM shop.users) FROM shop.users", True),
+        ("id FROM shop.users UNION ALL SELECT id FROM shop.users", True),
+        ("id FROM shop.users QUALIFY row_number() OVER (ORDER BY id) = 1", True),
+    ],
+)
+def test_plain_columns_are_shown_where_nothing_can_filter_them(rest: str, *, may: bool) -> None:
+    assert may_filter(parsed(f"SELECT {rest}")) is may
+
+
+def test_a_statement_leaves_the_tree_of_its_text_as_it_was() -> None:
+    tree = parsed("SELECT Name, sum(id) AS s FROM shop.users WHERE ok GROUP BY Name ORDER BY s")
+    before = repr(tree)
+
+    assert translate(tree, relation) == translate(tree, relation)
+    assert repr(tree) == before
 
 
 def test_nan_is_greater_than_every_number() -> None:

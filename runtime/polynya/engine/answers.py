@@ -179,8 +179,7 @@ def answer_embedded(
         NotEmbeddedError: Spark has to answer it, for this reason.
         PolynyaError: what `refuse_unusable` raises.
     """
-    refuse_unusable(project.target, CATALOG)
-    find: FindView = partial(embedded_view, project, ProjectViews(project))
+    find: FindView = partial(embedded_view, project, _usable_views(project))
     if guarded is not None:
         find = guarded(find)
     return answer_here(statement, find, limit=limit, limits=limits)
@@ -196,8 +195,7 @@ def plan_embedded(
 
     Raises as `answer_embedded`, but for what shows only when rows are read.
     """
-    refuse_unusable(project.target, CATALOG)
-    find: FindView = partial(embedded_view, project, ProjectViews(project))
+    find: FindView = partial(embedded_view, project, _usable_views(project))
     return plan_here(statement, find if guarded is None else guarded(find))
 
 
@@ -206,9 +204,15 @@ def stream_embedded(project: LoadedProject, statement: str) -> Iterator[pa.Recor
 
     Raises as `answer_embedded`, mostly before the first rows.
     """
-    refuse_unusable(project.target, CATALOG)
-    find = partial(embedded_view, project, ProjectViews(project))
+    find = partial(embedded_view, project, _usable_views(project))
     yield from stream_here(statement, find, limits=STATEMENT_LIMITS)
+
+
+def _usable_views(project: LoadedProject) -> ProjectViews:
+    """The views of a project over the newest commits. Raises what `refuse_unusable` raises."""
+    views, target = ProjectViews(project), project.target
+    refuse_unusable(target, CATALOG, None if target.rest is not None else views.entries)
+    return views
 
 
 def published_views(project: LoadedProject) -> list[str] | None:

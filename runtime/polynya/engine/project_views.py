@@ -158,7 +158,8 @@ class ProjectViews:
         self._known_by_files: list[Live[CommittedTable]] = []
 
     @cached_property
-    def _entries(self) -> list[CatalogEntry]:
+    def entries(self) -> list[CatalogEntry]:
+        """What the catalog holds, read once; of a REST catalog only the schemas of the project."""
         schemas = {task.schema_ for task in self.project.tasks}
         return entries_of(self.project.target, CATALOG, schemas)
 
@@ -168,7 +169,7 @@ class ProjectViews:
         target = self.project.target
         self._refuse_own_properties()
         if catalog_file(target) is not None:
-            return ListedTables(self._entries)
+            return ListedTables(self.entries)
         try:
             return python_catalog(target)
         except OperationError as error:
@@ -181,7 +182,7 @@ class ProjectViews:
         self._refuse_own_properties()
         if catalog_file(self.project.target) is None:
             return None
-        return CommittedTables(self._entries, s3_for_python(self.project.target))
+        return CommittedTables(self.entries, s3_for_python(self.project.target))
 
     def _refuse_own_properties(self) -> None:
         if self.project.target.catalog_properties:
@@ -218,7 +219,7 @@ class ProjectViews:
 
     def _as_called(self, name: str) -> str:
         """The name with the case of the only view that matches: some sources use capitals."""
-        views = [entry.full_name for entry in self._entries if entry.is_view]
+        views = [entry.full_name for entry in self.entries if entry.is_view]
         if name in views:
             return name
         alike = [view for view in views if view.casefold() == name.casefold()]
@@ -242,7 +243,7 @@ class ProjectViews:
             return
         relations = live.dataset.relations
         name = f"{relations.schema}.{view}"
-        made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
+        made = {entry.full_name: entry.metadata for entry in self.entries if entry.is_view}
         place = made.get(name)
         table = quote_path(CATALOG, relations.internal_schema, relations.internal_table)
         found = None if place is None else self._published(name, place)
@@ -263,7 +264,7 @@ class ProjectViews:
         """
         if not holds_views(self.project.target):
             return
-        made = {entry.full_name: entry.metadata for entry in self._entries if entry.is_view}
+        made = {entry.full_name: entry.metadata for entry in self.entries if entry.is_view}
         if name not in made:
             raise NotEmbeddedError(f"the view {name}, which is not there yet")
         found = self._published(name, made[name])

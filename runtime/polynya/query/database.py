@@ -106,21 +106,25 @@ class EmbeddedDatabase:
         self._register(f"{table}_rows", stream.exported())
         self._show(table, rows.schema, f"{table}_rows")
 
-    def read(self, table: str, rows: FileRows) -> None:
-        """The same of rows of files, which must be among those that it may read."""
+    def read(self, table: str, rows: FileRows, *, filtered: bool = True) -> None:
+        """The same of rows of files, which must be among those that it may read.
+
+        `filtered`: a query may choose among the rows.
+        """
         for relation, loaded in rows.loaded(table).items():
             self._register(relation, loaded)
-        self._show(table, rows.schema, f"({rows.sql(table)})")
+        self._show(table, rows.schema, f"({rows.sql(table)})", filtered=filtered)
 
     def _register(self, relation: str, rows: object) -> None:
         self._loaded.add(relation)
         with self._running():
             self._connection.register(relation, rows)
 
-    def _show(self, table: str, schema: pa.Schema, source: str) -> None:
+    def _show(self, table: str, schema: pa.Schema, source: str, *, filtered: bool = True) -> None:
         # Through an expression: Arrow would apply filters of plain columns with its own rules for
-        # NaN, and DuckDB 1.4.4 skips files without statistics for IS NULL.
-        shown = (f"CASE WHEN true THEN {quoted(n)} END AS {quoted(n)}" for n in schema.names)
+        # NaN, and DuckDB 1.4.4 skips files without statistics for IS NULL. It costs a copy.
+        value = "CASE WHEN true THEN {0} END AS {0}" if filtered else "{0}"
+        shown = (value.format(quoted(name)) for name in schema.names)
         self._views.add(table)
         self._run(f"CREATE OR REPLACE TEMP VIEW {table} AS SELECT {', '.join(shown)} FROM {source}")
 

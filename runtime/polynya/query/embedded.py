@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -31,6 +32,8 @@ from polynya.query.values import Relation, RelationColumn, distinct_names, quote
 STATEMENT_LIMITS: Final = RowLimits(
     rows=100_000_000, file_bytes=4 * 1024 * 1024 * 1024, memory_bytes=1024 * 1024 * 1024
 )
+#: Characters of a statement whose tree is kept: it takes a kilobyte for each word.
+_SHORT: Final = 2_000
 
 
 class EmbeddedView(Protocol):
@@ -80,8 +83,8 @@ def answer_here(
     Raises:
         NotEmbeddedError: Spark has to answer it. `find` may raise it too.
     """
-    query, asked = _parsed(statement, find, has_cases=has_cases)
-    with closing(_loaded(query, asked, limits)) as database:
+    query, asked, filters = _parsed(statement, find, has_cases=has_cases)
+    with closing(_loaded(query, asked, limits, filters=filters)) as database:
         schema = _schema(query)
         return schema, database.answer(query.sql, schema, limit)
 
@@ -91,7 +94,7 @@ def plan_here(statement: str, find: Callable[[str], EmbeddedView]) -> dict[str, 
 
     How many rows a view has shows when they are read: more than the limits are left to Spark.
     """
-    _, asked = _parsed(statement, find)
+    _, asked, _ = _parsed(statement, find)
     return {view.live.name: _used(view) for view in asked}
 
 
@@ -99,21 +102,21 @@ def stream_here(
     statement: str, find: Callable[[str], EmbeddedView], *, limits: RowLimits
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a statement as they come, however many they are; see `answer_here`."""
-    query, asked = _parsed(statement, find)
-    with closing(_loaded(query, asked, limits)) as database:
+    query, asked, filters = _parsed(statement, find)
+    with closing(_loaded(query, asked, limits, filters=filters)) as database:
         yield from database.batches(query.sql, _schema(query))
 
 
 def columns_here(statement: str, find: Callable[[str], EmbeddedView]) -> dict[str, DataType]:
     """Names and types of the columns of a statement. Raises as `answer_here`."""
-    query, _ = _parsed(statement, find)
+    query, *_ = _parsed(statement, find)
     return {column.name: column.type for column in query.columns}
 
 
 def _parsed(
     statement: str, find: Callable[[str], EmbeddedView], *, has_cases: bool = False
-) -> tuple[Query, list[_RequestedView]]:
-    """The query of a statement, and the views that it reads."""
+) -> tuple[Query, list[_RequestedView], bool]:
+    """The query of a statement, the views that it reads, and whether it may filter their rows."""
     asked: dict[str, _RequestedView] = {}
 
     def relation(name: str) -> Relation:
@@ -121,11 +124,27 @@ def _parsed(
             asked[name] = _RequestedView(find(name), f"v{len(asked)}")
         return _relation(asked[name])
 
-    tree = parsed(statement)
+    tree = _parsed_often(statement) if len(statement) <= _SHORT else parsed(statement)
     query = translate(tree, relation)
     if has_cases:
         _refuse_other_spellings(tree, asked.values())
-    return query, list(asked.values())
+    return query, list(asked.values()), may_filter(tree)
+
+
+def may_filter(tree: exp.Query) -> bool:
+    """Whether DuckDB may find a filter of stored rows in a statement.
+
+    A single SELECT without a condition, a join or a limit has none.
+    """
+    parts = {name for name, value in tree.args.items() if value}
+    is_single = len(list(tree.find_all(exp.Query, exp.Filter))) == 1
+    return not (is_single and parts <= {"expressions", "from_", "group", "order"})
+
+
+@lru_cache(maxsize=64)
+def _parsed_often(statement: str) -> exp.Query:
+    """The same tree for the same text, which nobody changes: a dashboard asks again and again."""
+    return parsed(statement)
 
 
 def _refuse_other_spellings(tree: exp.Query, views: Iterable[_RequestedView]) -> None:
@@ -148,14 +167,16 @@ def _relation(asked: _RequestedView) -> Relation:
     )
 
 
-def _loaded(query: Query, views: Sequence[_RequestedView], limits: RowLimits) -> EmbeddedDatabase:
-    """A database with what the statement reads of each view."""
+def _loaded(
+    query: Query, views: Sequence[_RequestedView], limits: RowLimits, *, filters: bool
+) -> EmbeddedDatabase:
+    """A database with what the statement reads of each view; `filters`: see `may_filter`."""
     found = {view.place: _in_files(view, limits) for view in views}
     in_files = {place: rows for place, rows in found.items() if rows is not None}
     database = EmbeddedDatabase({path for rows in in_files.values() for path in rows.paths})
     try:
         for place, rows in in_files.items():
-            database.read(place, rows)
+            database.read(place, rows, filtered=filters)
         _load(database, query, [view for view in views if view.place not in in_files], limits)
     except BaseException:
         database.close()

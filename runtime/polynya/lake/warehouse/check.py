@@ -170,17 +170,21 @@ def namespaces_of(target: ResolvedTarget, catalog: str) -> dict[str, dict[str, s
     return server_namespaces(target, catalog)
 
 
-def refuse_unusable(target: ResolvedTarget, catalog: str) -> None:
+def refuse_unusable(
+    target: ResolvedTarget, catalog: str, entries: Sequence[CatalogEntry] | None = None
+) -> None:
     """Raise when the catalog of a target is not that of its warehouse.
 
     When it is damaged or does not answer, lost beside tables, or names tables of another warehouse,
-    because the folder was copied or moved. Nothing is known against a catalog on Glue.
+    because the folder was copied or moved. Nothing is known against a catalog on Glue. `entries`
+    are what it holds, where that was read already.
     """
     file, warehouse = catalog_file(target), target.warehouse
     if target.rest is not None:
         _refuse_other_served(target, catalog)
         return
-    entries = entries_of(target, catalog)
+    if entries is None:
+        entries = entries_of(target, catalog)
     if not isinstance(warehouse, Path) or target.on_glue:
         return
     if not entries and has_tables_in(warehouse):
