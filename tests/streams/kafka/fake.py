@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
+from polynya.formats.landed import SCHEMAS
 from polynya.model.config.stream_landing import Into, KafkaSource, is_named
 from polynya.model.headers import StreamSource
 from polynya.streams.kafka import plan
-from polynya.streams.kafka.plan import Extent, Reads, Topic
+from polynya.streams.kafka.plan import Extent, ReadRecords, Reads, Topic
 from polynya.streams.kafka.position import KafkaPosition
 from polynya.streams.kafka.source import KafkaStream, read_again
 from polynya.streams.source import (
     Again,
     AvailableStreams,
     InOrder,
-    LandingLimits,
     Position,
     by_table,
     taken,
@@ -64,8 +63,6 @@ class FakeKafka:
         self.into = Into(**(into or {"each": "topic"}))
         self.start = start
         self.topics: dict[str, FakeTopic] = {}
-        #: What each read was told of the bytes of a record.
-        self.asked: list[int | None] = []
 
     @property
     def each(self) -> bool:
@@ -110,26 +107,21 @@ class FakeKafka:
             if (topic := self.topics.get(name)) is not None
         }
 
-    def rows(self, reads: Reads, limits: LandingLimits, record_bytes: int | None) -> pa.Table:
-        self.asked.append(record_bytes)
-        pieces = []
+    def records(self, reads: Reads, max_bytes: int) -> ReadRecords:
+        rows, cuts = [], {}
+        budgets = plan.budgets(reads, max_bytes)
         for (name, at), one in sorted(reads.ranges.items()):
             records = self.topics[name].partitions[at].records
-            rows = [
-                self._row(name, at, offset, records[offset], record_bytes)
-                for offset in range(one.begin, one.end)
-                if offset in records
-            ]
-            pieces += pa.Table.from_pylist(rows, plan.MARKED).to_batches(max_chunksize=3)
-        table = pa.Table.from_batches(pieces, plan.MARKED)
-        return plan.all_bounded(table, plan.budgets(reads, limits.max_bytes))
-
-    def _row(
-        self, topic: str, partition: int, offset: int, value: bytes, most: int | None
-    ) -> dict[str, Any]:
-        row = {plan.TOPIC: topic, plan.PARTITION: partition, plan.OFFSET: offset}
-        large = most is not None and len(value) > most
-        return {**row, **({plan.CUT: len(value)} if large else {"value": value})}
+            used = 0
+            for offset in range(one.begin, one.end):
+                if offset in records and used >= budgets[name, at]:
+                    cuts[name, at] = offset
+                    break
+                if offset in records:
+                    used += len(records[offset])
+                    row = {"hdr__kafka_topic": name, "hdr__kafka_partition": at}
+                    rows.append({**row, "hdr__kafka_offset": offset, "value": records[offset]})
+        return ReadRecords(pa.Table.from_pylist(rows, SCHEMAS["kafka"]), cuts)
 
 
 def kafka_source(**settings: object) -> KafkaSource:

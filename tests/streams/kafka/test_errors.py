@@ -72,10 +72,10 @@ def test_a_client_that_cannot_be_made_has_wrong_settings_or_files():
     assert "/no/ca.pem; IOException: Unable to read it" in unreadable.why
 
 
-def test_what_a_task_of_spark_met_is_found_in_its_message():
-    said = f"Job aborted: Lost task: {KAFKA}SaslAuthenticationException: no\n\tat x"
+def test_records_that_went_before_they_were_read_have_a_name():
+    chain = [("org.apache.kafka.clients.consumer.OffsetOutOfRangeException", "Fetch position 3")]
 
-    assert explained([("org.apache.spark.SparkException", said)], "x").code == "POLYNYA-STR-008"
+    assert explained(chain, "x").code == "POLYNYA-STR-011"
 
 
 def test_what_is_not_of_kafka_is_left_as_it_is():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from polynya.lake.spark.api import CapturedException, Py4JJavaError
+from polynya.lake.spark.api import Py4JJavaError
 from polynya.model.error_catalogue.stream_sources import (
     BROKER_HOST_MISMATCH,
     BROKER_UNTRUSTED,
@@ -36,17 +36,13 @@ _OTHER_HOST: Final = ("No subject alternative", "No name matching")
 _STORES: Final = ("SSL keystore", "PEM keystore configs", "PEM truststore configs")
 #: How it begins what it says of settings, before it asks any broker.
 _NOT_MADE: Final = ("Failed to create new", "Failed to construct")
-#: Spark throws its own when records went between the look at a topic and its reading.
-_DATA_LOSS: Final = ("KafkaIllegalStateException", "Cannot fetch record", "may have been lost")
+#: Records went between the look at a topic and its reading.
+_DELETED: Final = "OffsetOutOfRangeException"
 
 
 def chain_of(error: BaseException) -> Chain:
     """The Java exceptions behind one of Python."""
-    java: Any = None
-    if isinstance(error, Py4JJavaError):
-        java = error.java_exception
-    elif isinstance(error, CapturedException):
-        java = error._origin
+    java: Any = error.java_exception if isinstance(error, Py4JJavaError) else None
     found: list[tuple[str, str]] = []
     while java is not None and len(found) < 20:
         found.append((str(java.getClass().getName()), str(java.getMessage())))
@@ -69,20 +65,16 @@ def explained(chain: Chain, where: str, secrets: Iterable[str] = ()) -> PolynyaE
     """
     for secret in secrets:
         chain = [(kind, message.replace(secret, "***")) for kind, message in chain]
-    text = " ".join(f"{kind}: {message}" for kind, message in chain)
     if not any(kind.startswith(_KAFKA) for kind, _ in chain):
-        if any(word in text for word in _DATA_LOSS):
-            return RECORDS_DELETED_MEANWHILE(where=where, why=_cause(chain))
-        # A stage that failed tells its causes in its message only.
-        chain = [(word.strip(":,()"), text) for word in text.split() if word.startswith(_KAFKA)]
-        if not chain:
-            return None
+        return None
     return _named(chain, where)
 
 
 def _named(chain: Chain, where: str) -> PolynyaError:
     names = [_simple(kind) for kind, _ in chain]
     why = _cause(chain)
+    if _DELETED in names:
+        return RECORDS_DELETED_MEANWHILE(where=where, why=why)
     if any("Authorization" in name for name in names):
         return KAFKA_READ_DENIED(where=where, why=why)
     refused = _of_certificates(chain, names, where)

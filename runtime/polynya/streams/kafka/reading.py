@@ -1,22 +1,24 @@
-"""Ranges of Kafka offsets read through Spark, with the client's properties and secrets.
+"""Ranges of Kafka offsets read by a client in the JVM of Spark, with its properties and secrets.
 
-Records usually go from Spark to Arrow directly. Where some are much larger than others, each task
-stops once the byte limit of its partition is used up, and the records returned show how far it got.
+`RangeReader.java` writes the records to a file, as a stream of Arrow that Python maps into its
+memory: a record costs no call from Python into Java. Clients are kept for the next ranges.
 """
 
 from __future__ import annotations
 
-import json
+import tempfile
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import pyarrow as pa
 
-from polynya.formats.landed import SCHEMAS, VALUE
-from polynya.lake.spark.api import DataFrame, Py4JJavaError, PySparkException, SparkSession
-from polynya.lake.spark.tasks import mapped_rows
+from polynya.formats.landed import SCHEMAS
+from polynya.lake.spark.api import Py4JError, Py4JJavaError
 from polynya.model.config.client_properties import FILES, JAAS, login, property_problem
 from polynya.model.config.stream_landing import KafkaSource, Readers, holds_secrets
 from polynya.model.error_catalogue.stream_sources import (
@@ -28,22 +30,7 @@ from polynya.model.names import shown
 from polynya.store.node_folders import SECRETS
 from polynya.store.vault import Vault, vault
 from polynya.streams.kafka.errors import chain_of, explained
-from polynya.streams.kafka.plan import (
-    CONTENT,
-    CUT,
-    HEADERS,
-    KEY,
-    MARKED,
-    OFFSET,
-    PARTITION,
-    TIMESTAMP,
-    TOPIC,
-    Partition,
-    Reads,
-    all_bounded,
-    bounded,
-    budgets,
-)
+from polynya.streams.kafka.plan import Partition, ReadRecords, Reads, budgets
 
 #: How long an answer may take, in milliseconds, unless the task's properties say otherwise.
 _PATIENCE: Final[Mapping[str, str]] = {
@@ -51,8 +38,8 @@ _PATIENCE: Final[Mapping[str, str]] = {
     "request.timeout.ms": "10000",
 }
 _COMMITTED: Final[Mapping[str, str]] = {"isolation.level": "read_committed"}
-#: Each read makes a client for each partition: to register its hundreds of metrics with the JVM,
-#: and to take them out again, costs more than to read a few thousand records.
+#: To register the hundreds of metrics of a client with the JVM, and to take them out again, costs
+#: more than to read a few thousand records.
 _UNSEEN: Final[Mapping[str, str]] = {"auto.include.jmx.reporter": "false"}
 
 
@@ -120,132 +107,125 @@ def _among_secrets(name: str, place: str) -> Path:
     return found
 
 
-#: The bytes of a header may be anything; JSON holds text.
-_HEADERS_AS_JSON: Final = (
-    "CASE WHEN size(headers) > 0 THEN to_json(transform(headers, "
-    "one -> struct(one.key AS key, base64(one.value) AS value)), "
-    "map('ignoreNullFields', 'false')) END"
-)
-#: The columns of a landed batch.
-_COLUMNS: Final = (
-    f"topic AS {TOPIC}",
-    f"CAST(partition AS BIGINT) AS {PARTITION}",
-    f"offset AS {OFFSET}",
-    f"base64(key) AS {KEY}",
-    f"{_HEADERS_AS_JSON} AS {HEADERS}",
-    f"timestamp AS {TIMESTAMP}",
-    f"value AS {VALUE}",
-)
-#: What is passed to Python at a time: so much more than the limit may be in memory.
-_PIECES: Final[Mapping[str, str]] = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "4MB",
+#: A client reads what it is told to, and says nothing to any group.
+_READING: Final[Mapping[str, str]] = {
+    "auto.offset.reset": "none",
+    "enable.auto.commit": "false",
+    "allow.auto.create.topics": "false",
 }
-#: How long a broker may take to give records that it says it has, in milliseconds.
-_POLL_MS: Final = "30000"
+#: How long brokers may give nothing of what they say that they have, in milliseconds.
+_PATIENCE_MS: Final = 30_000
+#: Clients that are kept while nobody reads: each has connections.
+_MOST_IDLE: Final = 8
 
-
-def session_of_pieces(spark: SparkSession) -> SparkSession:
-    """A session over the same tasks that passes small pieces to Python.
-
-    It is one of its own, because the size of pieces does not concern other queries.
-    """
-    session = spark.newSession()
-    for name, value in _PIECES.items():
-        session.conf.set(name, value)
-    return session
+#: Clients that nobody uses now, with their JVM and properties, the one that was used last at the
+#: end.
+_idle: list[tuple[Any, Mapping[str, str], Any]] = []
+_lock = threading.Lock()
 
 
 def read_ranges(
-    session: SparkSession,
-    source: KafkaSource,
-    reads: Reads,
-    *,
-    max_bytes: int,
-    record_bytes: int | None,
-    readers: Readers,
-    where: str,
-) -> pa.Table:
-    """The records of the ranges, each partition in order, with the column `cut`; see `bounded`.
+    jvm: Any, source: KafkaSource, reads: Reads, *, max_bytes: int, readers: Readers, where: str
+) -> ReadRecords:
+    """The records of the ranges, those of each partition in order.
 
     Args:
-        session: see `session_of_pieces`.
+        jvm: of Spark, with the jars for Kafka.
         source: the brokers, and how they are reached.
         reads: the ranges.
-        max_bytes: most bytes of all; one record of each partition is always taken, unless...
-        record_bytes: ...it is larger than this. All that is read is in memory at once, so the
-            offsets times this is how much that may be. None: the tasks count the bytes and stop,
-            which takes a process of Python each.
+        max_bytes: of key, headers and value of all records. A partition may use its part of it
+            (`budgets`) and takes one record more, so that one is always taken.
         readers: most partitions that are read side by side; `auto`: all of them.
         where: task and brokers, for errors.
 
     Raises:
         DependencyError: the brokers did not give them.
     """
-    most, properties = budgets(reads, max_bytes), client_properties(source)
+    if not reads.ranges:
+        return ReadRecords(SCHEMAS["kafka"].empty_table(), {})
+    properties = client_properties(source)
+    side_by_side = len(reads.ranges) if readers == "auto" else readers
+    lines = _lines(reads, max_bytes)
     try:
-        landed = session.read.format("kafka").options(**_options(properties.values, reads))
-        rows = landed.load().selectExpr(*_COLUMNS)
-        if record_bytes is None:
-            return _side_by_side(_counted(rows, most), readers).toArrow()
-        small = _side_by_side(_without_large(rows, record_bytes), readers)
-        return all_bounded(small.toArrow(), most)
-    except (PySparkException, Py4JJavaError) as error:
+        with (
+            _client(jvm, properties.values) as client,
+            tempfile.TemporaryDirectory(prefix="polynya-kafka-") as folder,
+        ):
+            file = Path(folder) / "records.arrow"
+            cuts = client.read(lines, side_by_side, _PATIENCE_MS, str(file))
+            return ReadRecords(_landed(file), _cuts(cuts))
+    except Py4JJavaError as error:
         found = explained(chain_of(error), where, properties.secrets)
         if found is None:
             raise
         raise found from error
 
 
-def _side_by_side(rows: DataFrame, readers: Readers) -> DataFrame:
-    """The same rows in the same order, made by so many tasks at most."""
-    return rows if readers == "auto" else rows.coalesce(readers)
+def _lines(reads: Reads, max_bytes: int) -> str:
+    """The ranges as `RangeReader` takes them."""
+    most = budgets(reads, max_bytes)
+    return "\n".join(
+        f"{topic} {number} {one.begin} {one.end} {most[topic, number]}"
+        for (topic, number), one in sorted(reads.ranges.items())
+    )
 
 
-def _counted(rows: DataFrame, most: Mapping[Partition, int]) -> DataFrame:
-    """The records until their bytes reach the limit of their partition, which each task counts."""
-
-    def cut(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from bounded(pieces, most)
-
-    return mapped_rows(rows, cut, MARKED)
+def _cuts(lines: str) -> dict[Partition, int]:
+    words = [line.split(" ") for line in lines.splitlines()]
+    return {(topic, int(number)): int(offset) for topic, number, offset in words}
 
 
-def _without_large(rows: DataFrame, record_bytes: int) -> DataFrame:
-    """All records; those that are too large without their content, and with their bytes instead."""
-    size = " + ".join(f"coalesce(CAST(octet_length({name}) AS BIGINT), 0)" for name in CONTENT)
-    sized = rows.selectExpr("*", f"{size} AS size")
-    too_large = f"size > {record_bytes}"
-    columns = [
-        f"IF({too_large}, NULL, {name}) AS {name}" if name in CONTENT else name
-        for name in SCHEMAS["kafka"].names
-    ]
-    return sized.selectExpr(*columns, f"IF({too_large}, size, NULL) AS {CUT}")
+def _landed(file: Path) -> pa.Table:
+    """The columns of a landed batch. The file may be removed: its content stays mapped."""
+    with pa.memory_map(str(file)) as mapped, pa.ipc.open_stream(mapped) as stream:
+        found = stream.read_all()
+    schema = SCHEMAS["kafka"]
+    return found.rename_columns(schema.names).cast(schema)
 
 
-def _options(properties: Mapping[str, str], reads: Reads) -> dict[str, str]:
-    return {
-        **{f"kafka.{name}": value for name, value in properties.items()},
-        "assign": json.dumps(_by_topic({place: place[1] for place in reads.ranges}, as_list=True)),
-        "startingOffsets": json.dumps(_by_topic(_ends(reads, "begin"))),
-        "endingOffsets": json.dumps(_by_topic(_ends(reads, "end"))),
-        "includeHeaders": "true",
-        # What is gone was counted before. What goes now stops the read, and the next look counts.
-        "failOnDataLoss": "true",
-        "kafkaConsumer.pollTimeoutMs": _POLL_MS,
-    }
+@contextmanager
+def _client(jvm: Any, properties: Mapping[str, str]) -> Iterator[Any]:
+    """A client that nobody else uses meanwhile. It is kept for later, or closed where it failed."""
+    client = _unused(jvm, properties)
+    if client is None:
+        settings = jvm.java.util.HashMap()
+        for name, value in {**properties, **_READING}.items():
+            settings.put(name, value)
+        client = _reader_class(jvm).newInstance()
+        client.open(settings)
+    try:
+        yield client
+    except BaseException:
+        _close(client)
+        raise
+    with _lock:
+        _idle.append((jvm, properties, client))
+        surplus = [_idle.pop(0)[2] for _ in range(len(_idle) - _MOST_IDLE)]
+    for one in surplus:
+        _close(one)
 
 
-def _ends(reads: Reads, which: Literal["begin", "end"]) -> dict[Partition, int]:
-    return {place: getattr(one, which) for place, one in reads.ranges.items()}
+def _unused(jvm: Any, properties: Mapping[str, str]) -> Any:
+    """A client with these properties that nobody uses, None where there is none."""
+    with _lock:
+        for at, (own, made_with, client) in enumerate(_idle):
+            if own is jvm and made_with == properties:
+                del _idle[at]
+                return client
+    return None
 
 
-def _by_topic(values: Mapping[Partition, int], *, as_list: bool = False) -> dict[str, Any]:
-    """Values of partitions as Spark writes them: by topic, then by partition or as a list."""
-    found: dict[str, Any] = {}
-    for (topic, number), value in sorted(values.items()):
-        if as_list:
-            found.setdefault(topic, []).append(value)
-        else:
-            found.setdefault(topic, {})[str(number)] = value
-    return found
+def _close(client: Any) -> None:
+    # Its JVM may have ended.
+    with suppress(Py4JError, OSError):
+        client.close()
+
+
+@lru_cache(maxsize=1)
+def _reader_class(jvm: Any) -> Any:
+    """`RangeReader` as a class of this JVM."""
+    source = Path(__file__).with_name("RangeReader.java")
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(source.name, source.read_text(encoding="utf-8"))
+    return compiler.getClassLoader().loadClass(source.stem)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from polynya.formats.landed import SCHEMAS
 from polynya.lake.spark.api import SparkSession
 from polynya.model.config.stream_landing import StreamingLanding
 from polynya.model.error_catalogue.stream_sources import TOPIC_MISSING
 from polynya.model.names import shown
-from polynya.streams.kafka.plan import Extent, Partition, Reads, records
+from polynya.streams.kafka.plan import Extent, Partition, Reads
 from polynya.streams.kafka.source import Kafka
-from polynya.streams.source import LandingLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,9 @@ def topic_sample(
         raise TOPIC_MISSING(where=source.where, topic=shown(topic))
     extents = {(topic, at): extent for at, extent in found.partitions.items()}
     chosen = ranges_of(extents, most)
-    limits = LandingLimits(most, most_bytes // max(1, len(chosen)))
-    pieces = [records(source.rows(Reads(ranges), limits, None)) for ranges in chosen]
-    empty = source.rows(Reads({}), limits, None) if not pieces else None
-    rows = records(empty) if empty is not None else pa.concat_tables(pieces)
+    each = most_bytes // max(1, len(chosen))
+    pieces = [source.records(Reads(ranges), each).rows for ranges in chosen]
+    rows = pa.concat_tables([SCHEMAS["kafka"].empty_table(), *pieces])
     offsets = sum(extent.end - extent.begin for extent in extents.values())
     read = sum(extent.end - extent.begin for ranges in chosen for extent in ranges.values())
     size = sum(piece.nbytes for piece in pieces)

@@ -1,7 +1,7 @@
 """Kafka as a source of streams: asks the brokers, decides, and reads through Spark.
 
 Nobody knows the size of a record before it is read. So the next read is planned from the sizes of
-earlier records, and a much larger record is left for the read after it (`Amounts`).
+earlier records, and ends where a partition has used up its bytes.
 
 A reload of a landed table reads its topics again up to the newest landed batch, partition by
 partition. Records that the topics no longer have are reported as lost; newer ones are not read.
@@ -10,11 +10,9 @@ partition. Records that the topics no longer have are reported as lost; newer on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import override
 
@@ -33,6 +31,7 @@ from polynya.streams.kafka.plan import (
     TRUNCATED,
     Extent,
     Partition,
+    ReadRecords,
     Reads,
     Topic,
     ends_of,
@@ -40,7 +39,7 @@ from polynya.streams.kafka.plan import (
     reached,
 )
 from polynya.streams.kafka.position import KafkaPosition, TopicPosition
-from polynya.streams.kafka.reading import read_ranges, session_of_pieces
+from polynya.streams.kafka.reading import read_ranges
 from polynya.streams.source import (
     Again,
     AvailableStreams,
@@ -60,59 +59,12 @@ from polynya.streams.source import (
 FIRST_GUESS_BYTES: Final = 1024
 #: Fewer offsets are planned than the bytes seem to allow, so that few reads are cut.
 _FILL_FACTOR: Final = 0.8
-#: A read may hold so many times its limit in memory...
-_MEMORY_FACTOR: Final = 4
-#: ...but not more than so many bytes, if that is more than the limit: Spark refuses results of
-#: a gigabyte.
-_MAX_RESULT_BYTES: Final = 512 * 2**20
-#: A batch that has this part of the records that would fit is worth the faster way.
-_FAST_READ_FRACTION: Final = 4
-#: Records are taken to be a little smaller with each read in which none was so large.
-_SIZE_DECAY: Final = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """What is known of the records of a landed table.
-
-    Attributes:
-        offset_bytes: bytes of an offset in the last read.
-        largest: bytes of the largest record lately.
-    """
-
-    offset_bytes: float = FIRST_GUESS_BYTES
-    largest: float = 0.0
-
-    def offsets(self, limits: LandingLimits) -> int:
-        """How many offsets a read may have: about as many as the bytes allow."""
-        fit = _FILL_FACTOR * limits.max_bytes / max(1.0, self.offset_bytes)
-        safe = _memory(limits) / (2 * self.largest) if self.largest else fit
-        most = safe if fit / _FAST_READ_FRACTION <= safe < fit else fit
-        return min(limits.max_records, max(1, int(most)))
-
-    def record_bytes(self, limits: LandingLimits, offsets: int) -> int | None:
-        """The most bytes of a record in a read of so many offsets, so that memory is bounded.
-
-        None: there are larger ones, so bytes have to be counted while they are read. Mostly a power
-        of two, and the same for records of like sizes: Spark compiles a query for each number.
-        """
-        most = _memory(limits) // max(1, offsets)
-        if self.largest > most:
-            return None
-        roomy = 1 << int(2 * self.largest).bit_length()
-        if self.largest and roomy <= most:
-            return roomy
-        close = 1 << max(0, most.bit_length() - 1)
-        return close if self.largest <= close else most
-
-    def after(self, *, offsets: int, size_bytes: int, largest: int) -> Amounts:
-        """What is known after a read."""
-        found = replace(self, largest=max(float(largest), _SIZE_DECAY * self.largest))
-        return replace(found, offset_bytes=size_bytes / offsets) if offsets > 0 else found
-
-
-def _memory(limits: LandingLimits) -> int:
-    return max(limits.max_bytes, min(_MEMORY_FACTOR * limits.max_bytes, _MAX_RESULT_BYTES))
+def offsets_of(limits: LandingLimits, offset_bytes: float) -> int:
+    """How many offsets a read may have where one had so many bytes: about as many as fit."""
+    fit = _FILL_FACTOR * limits.max_bytes / max(1.0, offset_bytes)
+    return min(limits.max_records, max(1, int(fit)))
 
 
 #: The topic was deleted.
@@ -164,7 +116,6 @@ class Kafka(MessageSource):
         self._spark, self._task, self._source = spark, task, source
         self.where = f"task {task.name}, {source.bootstrap_servers}"
         self._cluster = KafkaCluster(spark, source, self.where)
-        self._session: SparkSession | None = None
 
     @property
     def each(self) -> bool:
@@ -230,16 +181,13 @@ class Kafka(MessageSource):
             if name not in gone
         }
 
-    def rows(self, reads: Reads, limits: LandingLimits, record_bytes: int | None) -> pa.Table:
+    def records(self, reads: Reads, max_bytes: int) -> ReadRecords:
         """The records of ranges of offsets, see `read_ranges`."""
-        if self._session is None:
-            self._session = session_of_pieces(self._spark)
         return read_ranges(
-            self._session,
+            self._spark._jvm,
             self._source,
             reads,
-            max_bytes=limits.max_bytes,
-            record_bytes=record_bytes,
+            max_bytes=max_bytes,
             readers=self._task.readers,
             where=self.where,
         )
@@ -250,7 +198,7 @@ class KafkaStream(Stream):
 
     def __init__(self, source: Kafka, table: str, last: KafkaPosition | None = None) -> None:
         self._source, self._table, self._last = source, table, last
-        self._amounts = Amounts()
+        self._offset_bytes: float = FIRST_GUESS_BYTES
         self._until: dict[Partition, int] | None = None
 
     def next(
@@ -276,7 +224,10 @@ class KafkaStream(Stream):
         elif once and self._until is None:
             self._until = ends_of(topics)
         planned = plan(
-            before, topics, self._amounts.offsets(limits), until=self._until if once else None
+            before,
+            topics,
+            offsets_of(limits, self._offset_bytes),
+            until=self._until if once else None,
         )
         return Next(
             end=planned.end.to_json(),
@@ -291,27 +242,17 @@ class KafkaStream(Stream):
     @override
     def read(self, wanted: Next, limits: LandingLimits) -> ReadMessages:
         reads, end = wanted.reads
-        rows = self._rows(reads, limits)
-        records, position = bounds.records(rows), reached(end, bounds.cuts(rows))
+        found = self._source.records(reads, limits.max_bytes)
+        records, position = found.rows, reached(end, found.cuts)
         if records.num_rows:
             newest = pc.max(records[bounds.TIMESTAMP]).as_py()
             before = position.newest
             position = position.at(newest if before is None else max(newest, before))
-        size = int(pc.sum(bounds.sizes(records)).as_py() or 0)
-        self._amounts = self._amounts.after(
-            offsets=wanted.records - (position.behind - wanted.behind),
-            size_bytes=size,
-            largest=bounds.largest(rows),
-        )
+        size = bounds.size_of(records)
+        offsets = wanted.records - (position.behind - wanted.behind)
+        if offsets > 0:
+            self._offset_bytes = size / offsets
         return ReadMessages(records, position.to_json(), size, position.behind)
-
-    def _rows(self, reads: Reads, limits: LandingLimits) -> pa.Table:
-        most = self._amounts.record_bytes(limits, reads.offsets)
-        rows = self._source.rows(reads, limits, most)
-        if most is None or not rows.num_rows or rows[bounds.CUT].null_count:
-            return rows
-        # Every partition begins with a record that was too large. One is always taken.
-        return self._source.rows(reads, limits, None)
 
     def _refuse_other(self, streams: tuple[str, ...], before: KafkaPosition) -> None:
         other = [stream for stream in streams if stream not in before.topics]
