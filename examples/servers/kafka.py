@@ -176,7 +176,7 @@ class Broker:
 
     def record(
         self, topic: str, value: bytes | None, partition: int | None = 0, *,
-        key: bytes | None = None, headers: Mapping[str, bytes] | None = None,
+        key: bytes | None = None, headers: Mapping[str, bytes | None] | None = None,
     ) -> Any:  # fmt: skip
         """A record for a producer; without a partition the key says which one it goes to."""
         record = self._kafka.producer.ProducerRecord(topic, partition, key, value)

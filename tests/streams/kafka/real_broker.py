@@ -23,14 +23,18 @@ from polynya.engine.context import EngineContext
 from polynya.engine.runner import RunOutcome, run_once, run_until_stopped, units
 from polynya.formats.landed import StreamFooter
 from polynya.model.config.stream_landing import StreamingLanding
+from polynya.model.errors import DependencyError
 from polynya.model.loader import load_project
 from polynya.observe.events import Event
 from polynya.observe.streams import StreamLanded, StreamLost
 from polynya.store.object_store import LocalObjectStore
+from polynya.streams.kafka.plan import Extent, Reads
+from polynya.streams.kafka.reading import read_ranges
 from polynya.streams.landing import LandedLog
 from tests.oracle.packs.driver import command, environment
 from tests.projects import write_project
 from tests.streams.kafka.broker import Broker, kafka_broker
+from tests.streams.kafka.fake import kafka_source
 
 KILLED = """\
 apiVersion: polynya/v1
@@ -139,7 +143,7 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
 def test_a_record_lands_as_it_is_and_only_once(zone: Zone, broker: Broker) -> None:
     broker.create("as-it-is")
     with broker.producer() as producer:
-        whole = {"trace": b"\xff\x00", "kind": b"click"}
+        whole = {"trace": b"\xff\x00", 'a "kind"\n': b"click", "none": None}
         producer.send(broker.record("as-it-is", b'{"n": 1}', key=b"\x00k", headers=whole))
         producer.send(broker.record("as-it-is", None, key=b"gone"))
         producer.send(broker.record("as-it-is", b"no json \xff"))
@@ -156,7 +160,8 @@ def test_a_record_lands_as_it_is_and_only_once(zone: Zone, broker: Broker) -> No
     ]  # fmt: skip
     assert json.loads(rows[0]["hdr__kafka_headers"]) == [
         {"key": "trace", "value": b64encode(b"\xff\x00").decode()},
-        {"key": "kind", "value": b64encode(b"click").decode()},
+        {"key": 'a "kind"\n', "value": b64encode(b"click").decode()},
+        {"key": "none", "value": None},
     ]
     assert [row["hdr__kafka_headers"] for row in rows[1:]] == [None, None]
     assert [footer.number for footer in zone.footers("as_it_is")] == [1]
@@ -241,6 +246,28 @@ def test_what_a_topic_loses_is_counted_and_told(zone: Zone, broker: Broker) -> N
     assert zone.footers("short")[-1].totals.lost == 3
     [lost] = zone.told(StreamLost)
     assert (lost.at, lost.begin, lost.end, lost.reason) == ("short/0", "4", "7", "retention")
+
+
+@pytest.mark.slow
+def test_records_that_are_deleted_before_they_are_read_stop_the_read(
+    zone: Zone, broker: Broker
+) -> None:
+    broker.create("hurried")
+    broker.send("hurried", numbered(6))
+    broker.expire("hurried", before=3)
+    source = kafka_source(bootstrap_servers=broker.address, topics=["hurried"])
+
+    def read(begin: int) -> pa.Table:
+        reads = Reads({("hurried", 0): Extent(begin, 6)})
+        return read_ranges(
+            zone.spark._jvm, source, reads, max_bytes=999, readers="auto", where="task in"
+        ).rows
+
+    with pytest.raises(DependencyError) as refused:
+        read(0)
+
+    assert refused.value.code == "POLYNYA-STR-011"
+    assert read(3)["value"].to_pylist() == numbered(3, start=3)
 
 
 @pytest.mark.slow
@@ -371,7 +398,6 @@ def test_a_process_that_is_killed_at_any_moment_loses_and_doubles_nothing(
     assert sorted(values) == sorted(numbered(rounds * 3000))
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_a_project_takes_its_brokers_from_bindings_outside(zone: Zone, broker: Broker) -> None:
     broker.create("bound")

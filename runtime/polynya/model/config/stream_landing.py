@@ -458,8 +458,7 @@ class StreamingLanding(Frozen):
     readers: Readers = Field(
         default="auto",
         description="Number of partitions or shards of a landed table that are read in parallel, "
-        "1 to 64. `auto`: all partitions of Kafka, as far as Spark has threads for "
-        "them, and 8 shards of Kinesis. Default: `auto`.",
+        "1 to 64. `auto`: all partitions of Kafka, and 8 shards of Kinesis. Default: `auto`.",
     )
     batch: LandingBatch = Field(
         default_factory=LandingBatch, description="Limits of a landed batch."

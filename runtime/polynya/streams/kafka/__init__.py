@@ -1,1 +1,1 @@
-"""Apache Kafka as a source of streams, read through Spark."""
+"""Apache Kafka as a source of streams, read by a client in Spark's JVM."""

@@ -1,4 +1,4 @@
-"""Kafka as a source of streams: asks the brokers, decides, and reads through Spark.
+"""Kafka as a source of streams: asks the brokers, decides, and reads ranges of offsets.
 
 Nobody knows the size of a record before it is read. So the next read is planned from the sizes of
 earlier records, and ends where a partition has used up its bytes.
