@@ -11,7 +11,7 @@ from bench.peers.contenders import Contender
 from polynya.lake.spark.cache import cache_root
 from polynya.lake.spark.jars import CORE, jar_paths
 
-_LOCK = Path(__file__).with_name("jars.lock.json")
+LOCK = Path(__file__).with_name("jars.lock.json")
 
 
 class UnavailableError(Exception):
@@ -22,7 +22,7 @@ def jars(contender: Contender) -> list[str]:
     """Verified paths of its jars. Raises DependencyError when they cannot be had."""
     if contender.jars == CORE:
         return jar_paths()
-    return jar_paths(groups=(contender.jars,), lock_file=_LOCK)
+    return jar_paths(groups=(contender.jars,), lock_file=LOCK)
 
 
 def python(contender: Contender) -> str:
