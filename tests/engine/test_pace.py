@@ -24,7 +24,7 @@ GOES_ON = TimeSlice(at_once=False)
     ("facts", "copied", "reason"),
     [
         (WaitingFacts(1), True, "the first copy of this process"),
-        (WaitingFacts(1, since_copy=5.0), True, "the last copy was 5 s ago"),
+        (WaitingFacts(1, since_copy=4.5), True, "the last copy was 4.5 s ago"),
         (WaitingFacts(1000, since_copy=0.1), True, "1000 bytes are a batch of 1000"),
         (
             WaitingFacts(1, left_over=True, since_copy=0.1),
@@ -34,7 +34,7 @@ GOES_ON = TimeSlice(at_once=False)
         (
             WaitingFacts(999, since_copy=2.0),
             False,
-            "copied 2.0 s ago, and 999 bytes may wait 5 s",
+            "copied 2.0 s ago, and 999 bytes may wait 4.5 s",
         ),
     ],
 )
@@ -42,7 +42,7 @@ def test_the_decision_and_its_reason(facts: WaitingFacts, copied: bool, reason: 
     decision = decide_copy(facts, BATCH)
 
     assert (decision.copy, decision.reason) == (copied, reason)
-    assert decision.wait == (0.0 if copied else 3.0)
+    assert decision.wait == (0.0 if copied else 2.5)
 
 
 def found(*paths: str) -> Discovery:
@@ -61,13 +61,27 @@ def test_records_that_trickle_share_commits_and_one_after_a_pause_does_not_wait(
     assert copies == [0, 5, 60]
 
 
+def test_copies_fall_in_step_with_what_lands_as_often() -> None:
+    pace, late = CopyPace(BATCH), []
+
+    # Something lands every five seconds. The first copy was held up, by 3.5 s.
+    pace.copied(found("0"), {"0": FileProgress(10, 1, complete=True)}, began=3.5)
+    for landed_at in range(5, 60, 5):
+        began = landed_at + pace.decide(found(f"{landed_at}"), GOES_ON, landed_at).wait
+        done = {f"{landed_at}": FileProgress(10, 1, complete=True)}
+        pace.copied(found(f"{landed_at}"), done, began)
+        late.append(began - landed_at)
+
+    assert late == [3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]
+
+
 def test_the_time_that_a_copy_takes_counts() -> None:
     pace = CopyPace(BATCH)
     pace.copied(found("a"), {"a": FileProgress(10, 1, complete=True)}, began=10.0)
 
     # It ended at 13.
-    assert pace.decide(found("b"), GOES_ON, 13.0).wait == 2.0
-    assert pace.decide(found("b"), GOES_ON, 15.0).copy
+    assert pace.decide(found("b"), GOES_ON, 13.0).wait == 1.5
+    assert pace.decide(found("b"), GOES_ON, 14.5).copy
 
 
 def test_a_dataset_waits_from_the_beginning_of_its_last_copy(lab: Lab) -> None:
@@ -84,7 +98,7 @@ def test_a_dataset_waits_from_the_beginning_of_its_last_copy(lab: Lab) -> None:
 
     users.land(put(2, 1))
 
-    assert unit.step(GOES_ON).wait_seconds == 2.0
+    assert unit.step(GOES_ON).wait_seconds == 1.5
 
 
 def test_rest_left_by_a_limit_is_copied_immediately() -> None:

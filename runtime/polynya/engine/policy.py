@@ -175,6 +175,11 @@ def _seconds(age: timedelta | None) -> str:
     return f"{age.total_seconds():.0f} s" if age is not None else "unknown"
 
 
+#: A copy may come so much of `freshness` after the last one. Data that lands once in that time would
+#: otherwise always wait as long as one copy was late once; this way copies fall in step with it.
+_SHORTEST_PAUSE: Final = 0.9
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingFacts:
     """What waits for a dataset, or for all that share its files.
@@ -201,7 +206,7 @@ class CopyDecision:
 
 def decide_copy(facts: WaitingFacts, batch: BatchSettings) -> CopyDecision:
     """Decide whether waiting files are copied now, or wait for more."""
-    freshness, since = batch.freshness.total_seconds(), facts.since_copy
+    pause, since = _SHORTEST_PAUSE * batch.freshness.total_seconds(), facts.since_copy
     if since is None:
         return CopyDecision(copy=True, reason="the first copy of this process")
     if facts.left_over:
@@ -210,12 +215,12 @@ def decide_copy(facts: WaitingFacts, batch: BatchSettings) -> CopyDecision:
         return CopyDecision(
             copy=True, reason=f"{facts.size_bytes} bytes are a batch of {batch.max_bytes}"
         )
-    if since >= freshness:
-        return CopyDecision(copy=True, reason=f"the last copy was {since:.0f} s ago")
+    if since >= pause:
+        return CopyDecision(copy=True, reason=f"the last copy was {since:.1f} s ago")
     return CopyDecision(
         copy=False,
-        reason=f"copied {since:.1f} s ago, and {facts.size_bytes} bytes may wait {freshness:g} s",
-        wait=freshness - since,
+        reason=f"copied {since:.1f} s ago, and {facts.size_bytes} bytes may wait {pause:g} s",
+        wait=pause - since,
     )
 
 

@@ -662,9 +662,9 @@ class BatchSettings(Frozen):
     )
     freshness: Duration = Field(
         default=timedelta(seconds=5),
-        description="Interval between copies of a dataset while data keeps arriving, unless there"
-        " is enough for a whole batch. Records after a pause are copied immediately. "
-        "Default: `5s`.",
+        description="Interval between copies of a dataset while data keeps arriving, of which a "
+        "copy may come a tenth early, unless there is enough for a whole batch. Records after a "
+        "pause are copied immediately. Default: `5s`.",
     )
 
 

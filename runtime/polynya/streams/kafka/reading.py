@@ -221,9 +221,17 @@ def _close(client: Any) -> None:
         client.close()
 
 
-@lru_cache(maxsize=1)
 def _reader_class(jvm: Any) -> Any:
-    """`RangeReader` as a class of this JVM."""
+    """`RangeReader` as a class of this JVM.
+
+    It is compiled once: py4j takes the methods of a class for those of any other of its name.
+    """
+    with _lock:
+        return _compiled(jvm)
+
+
+@lru_cache(maxsize=1)
+def _compiled(jvm: Any) -> Any:
     source = Path(__file__).with_name("RangeReader.java")
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
