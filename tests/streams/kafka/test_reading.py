@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
 import pyarrow as pa
 import pytest
 
@@ -121,3 +125,20 @@ def test_a_client_that_failed_is_not_used_again(monkeypatch):
             read(jvm)
 
     assert [client.closed for client in jvm.made] == [True, True]
+
+
+def test_threads_share_one_class(monkeypatch):
+    """py4j takes the methods of a class for those of any other of its name."""
+    compiled = []
+
+    @lru_cache(maxsize=1)
+    def slowly(jvm):
+        compiled.append(jvm)
+        time.sleep(0.2)
+        return object()
+
+    monkeypatch.setattr(reading, "_compiled", slowly)
+    with ThreadPoolExecutor(4) as threads:
+        classes = set(threads.map(reading._reader_class, ["jvm"] * 4))
+
+    assert (len(classes), compiled) == (1, ["jvm"])
