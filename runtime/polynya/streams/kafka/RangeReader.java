@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.ByteArrayOutputStream;
+import java.io.File;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -61,6 +62,7 @@ public class RangeReader {
      *     and most bytes, of which the last record may take more
      * @param readers most partitions that are read side by side
      * @param patience milliseconds that the brokers may give nothing
+     * @param path a file that is open elsewhere; its name is removed, so that a kill leaves nothing
      * @return a line for each partition that its limit ended: topic, number, and the offset of the
      *     first record that was not taken
      */
@@ -74,7 +76,6 @@ public class RangeReader {
             places.add(range.place);
         }
         List all = new ArrayList(waiting);
-        // What the client has fetched may be of a topic that was deleted since: a seek drops it.
         client.assign(places);
         for (int i = 0; i < all.size(); i++) {
             client.seek(((Range) all.get(i)).place, ((Range) all.get(i)).begin);
@@ -115,6 +116,8 @@ public class RangeReader {
         } finally {
             rows.close();
         }
+        // What was fetched beyond takes memory, and the topic may be another one at the next read.
+        client.unsubscribe();
         StringBuilder cuts = new StringBuilder();
         for (int i = 0; i < all.size(); i++) {
             Range range = (Range) all.get(i);
@@ -185,6 +188,7 @@ public class RangeReader {
 
         Rows(String path) throws IOException {
             file = new FileOutputStream(path);
+            new File(path).delete();
             writer = new ArrowStreamWriter(root, null, file.getChannel());
             writer.start();
         }

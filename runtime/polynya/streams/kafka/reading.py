@@ -6,6 +6,8 @@ memory: a record costs no call from Python into Java. Clients are kept for the n
 
 from __future__ import annotations
 
+import mmap
+import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -113,6 +115,8 @@ _READING: Final[Mapping[str, str]] = {
     "enable.auto.commit": "false",
     "allow.auto.create.topics": "false",
 }
+#: Unless the task sets it: what a broker sends at a time is in memory beside what is taken of it.
+_FETCHED: Final[Mapping[str, str]] = {"fetch.max.bytes": str(16 * 2**20)}
 #: How long brokers may give nothing of what they say that they have, in milliseconds.
 _PATIENCE_MS: Final = 30_000
 #: Clients that are kept while nobody reads: each has connections.
@@ -147,12 +151,8 @@ def read_ranges(
     side_by_side = len(reads.ranges) if readers == "auto" else readers
     lines = _lines(reads, max_bytes)
     try:
-        with (
-            _client(jvm, properties.values) as client,
-            tempfile.TemporaryDirectory(prefix="polynya-kafka-") as folder,
-        ):
-            file = Path(folder) / "records.arrow"
-            cuts = client.read(lines, side_by_side, _PATIENCE_MS, str(file))
+        with _client(jvm, properties.values) as client, _scratch() as (file, name):
+            cuts = client.read(lines, side_by_side, _PATIENCE_MS, name)
             return ReadRecords(_landed(file), _cuts(cuts))
     except Py4JJavaError as error:
         found = explained(chain_of(error), where, properties.secrets)
@@ -175,9 +175,21 @@ def _cuts(lines: str) -> dict[Partition, int]:
     return {(topic, int(number)): int(offset) for topic, number, offset in words}
 
 
-def _landed(file: Path) -> pa.Table:
-    """The columns of a landed batch. The file may be removed: its content stays mapped."""
-    with pa.memory_map(str(file)) as mapped, pa.ipc.open_stream(mapped) as stream:
+@contextmanager
+def _scratch() -> Iterator[tuple[int, str]]:
+    """A file that is open, and its name."""
+    file, name = tempfile.mkstemp(prefix="polynya-kafka-")
+    try:
+        yield file, name
+    finally:
+        os.close(file)
+        Path(name).unlink(missing_ok=True)
+
+
+def _landed(file: int) -> pa.Table:
+    """The columns of a landed batch. The file may be closed: its content stays mapped."""
+    content = pa.py_buffer(mmap.mmap(file, 0, access=mmap.ACCESS_READ))
+    with pa.ipc.open_stream(content) as stream:
         found = stream.read_all()
     schema = SCHEMAS["kafka"]
     return found.rename_columns(schema.names).cast(schema)
@@ -189,7 +201,7 @@ def _client(jvm: Any, properties: Mapping[str, str]) -> Iterator[Any]:
     client = _unused(jvm, properties)
     if client is None:
         settings = jvm.java.util.HashMap()
-        for name, value in {**properties, **_READING}.items():
+        for name, value in {**_FETCHED, **properties, **_READING}.items():
             settings.put(name, value)
         client = _reader_class(jvm).newInstance()
         client.open(settings)
