@@ -175,8 +175,8 @@ def _seconds(age: timedelta | None) -> str:
     return f"{age.total_seconds():.0f} s" if age is not None else "unknown"
 
 
-#: A copy may come so much of `freshness` after the last one. Data that lands once in that time would
-#: otherwise always wait as long as one copy was late once; this way copies fall in step with it.
+#: The part of `freshness` after which the next copy may come. With the whole of it, data that lands
+#: once in that time would always wait as long as one copy was late; so copies fall in step with it.
 _SHORTEST_PAUSE: Final = 0.9
 
 
