@@ -125,14 +125,14 @@ def test_a_run_ends_although_more_comes_while_it_lands():
     source = FakeKafka("clicks")
     [partition] = source.topic("clicks").partitions
     partition.add(*[b"x"] * 10)
-    taking = source.rows
+    taking = source.records
 
     def take(*asked):
         found = taking(*asked)
         partition.add(*[b"late"] * 5)
         return found
 
-    source.rows = take
+    source.records = take
     zone = Zone(source)
     zone.run(batch={"max_records": 4})
 
