@@ -31,7 +31,7 @@ datasets:
 CURRENT = "SELECT id, name FROM web.users ORDER BY id"
 HISTORY = (
     "SELECT name, hdr__operation AS op, hdr__from_timestamp AS since "
-    "FROM web.users__history ORDER BY id, since"
+    "FROM web.users__history ORDER BY id, since, name, op"
 )
 KEPT = (
     "SELECT hdr__quarantine.rule AS rule, hdr__quarantine.offset AS at "
